@@ -1,0 +1,1 @@
+"""The algorithms, free of any framework."""

@@ -1,0 +1,195 @@
+"""Every error that this project raises.
+
+```
+EasyRAGError
+├── InvalidParameterError(ValueError)      .name .value
+├── DimensionMismatchError(ValueError)     .expected .actual
+├── ChunkNotFoundError(KeyError)           .ids
+├── IndexFormatError(ValueError)
+├── AllChannelsFailedError                 .errors
+└── MissingDependencyError(ImportError)    .extra
+```
+
+Each leaf is also the builtin that a caller would catch without knowing us. A message
+says what was given, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "AllChannelsFailedError",
+    "ChunkNotFoundError",
+    "DimensionMismatchError",
+    "EasyRAGError",
+    "IndexFormatError",
+    "InvalidParameterError",
+    "MissingDependencyError",
+    "check_choice",
+    "check_count",
+]
+
+
+class EasyRAGError(Exception):
+    """The root: `except EasyRAGError` catches everything that is ours."""
+
+
+class InvalidParameterError(EasyRAGError, ValueError):
+    """A setting or an argument is outside what is allowed.
+
+    Attributes:
+        name: The parameter's name.
+        value: The value that was given.
+    """
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        """Build the message from the parameter, the value given and what is allowed."""
+        super().__init__(f"{name}={value!r} is not allowed: {allowed}.")
+        self.name = name
+        self.value = value
+        self._allowed = allowed
+
+    def __reduce__(self) -> tuple[type[InvalidParameterError], tuple[str, object, str]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.name, self.value, self._allowed)
+
+
+class DimensionMismatchError(EasyRAGError, ValueError):
+    """A vector has another length than the others.
+
+    Attributes:
+        expected: The length that the index or the query has.
+        actual: The length that was given.
+    """
+
+    def __init__(self, expected: int, actual: int, where: str) -> None:
+        """Name the place (an id or row numbers) with both lengths."""
+        super().__init__(
+            f"{where} has {actual} dimensions, {expected} are expected: "
+            "embed everything with one model, or rebuild the index."
+        )
+        self.expected = expected
+        self.actual = actual
+        self._where = where
+
+    def __reduce__(self) -> tuple[type[DimensionMismatchError], tuple[int, int, str]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.expected, self.actual, self._where)
+
+
+class ChunkNotFoundError(EasyRAGError, KeyError):
+    """Ids that no store holds.
+
+    Attributes:
+        ids: The missing ids, in the order in which they were asked for.
+    """
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        """Keep the ids; the message shows the first few."""
+        self.ids = list(ids)
+        super().__init__(self.ids)
+
+    def __str__(self) -> str:
+        """Show a sentence instead of `KeyError`'s bare repr."""
+        shown = ", ".join(map(repr, self.ids[:5]))
+        more = f" and {len(self.ids) - 5} more" if len(self.ids) > 5 else ""
+        return f"No chunk with id {shown}{more}: check the ids, or add the chunks first."
+
+
+class IndexFormatError(EasyRAGError, ValueError):
+    """A saved index is torn, truncated, foreign, or of another version."""
+
+
+class AllChannelsFailedError(EasyRAGError):
+    """No channel of a search gave an answer.
+
+    Attributes:
+        errors: Channel name to the error that it raised.
+    """
+
+    def __init__(self, errors: Mapping[str, BaseException]) -> None:
+        """Name every channel with its error."""
+        self.errors = dict(errors)
+        told = "; ".join(f"{name}: {error!r}" for name, error in self.errors.items())
+        super().__init__(f"All channels failed ({told}).")
+
+    def __reduce__(self) -> tuple[type[AllChannelsFailedError], tuple[dict[str, BaseException]]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.errors,)
+
+
+class MissingDependencyError(EasyRAGError, ImportError):
+    """An optional package is not installed.
+
+    Attributes:
+        extra: The extra of `easyrag-core` that brings it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        """Print the pip line that helps."""
+        super().__init__(
+            f"{package} is not installed. Run: pip install 'easyrag-core[{extra}]'",
+            name=package,
+        )
+        self.extra = extra
+        self._package = package
+
+    def __reduce__(self) -> tuple[type[MissingDependencyError], tuple[str, str]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self._package, self.extra)
+
+
+def check_count(name: str, value: object, *, minimum: int = 0) -> int:
+    """Return `value` if it is an int (not a bool) of at least `minimum`.
+
+    Args:
+        name: The parameter's name, for the message.
+        value: What the caller gave.
+        minimum: The smallest value allowed.
+
+    Returns:
+        The same value, now known to be an int.
+
+    Raises:
+        InvalidParameterError: For a bool, a float, a string, or a number too small.
+
+    >>> check_count("k", 3)
+    3
+    """
+    # numpy integers are welcome wherever an int is; bools are ints only by accident.
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        _refuse_count(name, value, minimum)
+    number = value.__index__()
+    if number < minimum:
+        _refuse_count(name, value, minimum)
+    return int(number)
+
+
+def _refuse_count(name: str, value: object, minimum: int) -> NoReturn:
+    raise InvalidParameterError(name, value, f"give a whole number of at least {minimum}")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return `value` if it is one of `choices`.
+
+    Args:
+        name: The parameter's name, for the message.
+        value: What the caller gave.
+        choices: The words that are allowed.
+
+    Returns:
+        The same value, now known to be one of the words.
+
+    Raises:
+        InvalidParameterError: For anything else.
+
+    >>> check_choice("fusion", "rrf", ("rrf", "score"))
+    'rrf'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidParameterError(name, value, "choose one of " + ", ".join(map(repr, choices)))
+    return value
