@@ -16,6 +16,7 @@ says what was given, what is allowed and what to do.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "MissingDependencyError",
     "check_choice",
     "check_count",
+    "check_timeout",
 ]
 
 
@@ -193,3 +195,20 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidParameterError(name, value, "choose one of " + ", ".join(map(repr, choices)))
     return value
+
+
+def check_timeout(timeout: float | None, *, name: str = "timeout") -> None:
+    """Refuse a timeout that is not a positive number of seconds.
+
+    Args:
+        timeout: Seconds, or `None` for no limit.
+        name: The parameter's name, for the message.
+
+    Raises:
+        InvalidParameterError: For zero, a negative number, NaN, or another type.
+    """
+    if timeout is None:
+        return
+    number = type(timeout) in (int, float)
+    if not number or math.isnan(timeout) or timeout <= 0:
+        raise InvalidParameterError(name, timeout, "give seconds above 0, or None for no limit")

@@ -1,0 +1,37 @@
+"""Where chunks live and are found."""
+
+from easyrag_core.index.analyzer import (
+    Analyzer,
+    FunctionAnalyzer,
+    StandardAnalyzer,
+    analyzer_from_settings,
+)
+from easyrag_core.index.bm25 import BM25Explanation, BM25Index, BM25Params, TermExplanation
+from easyrag_core.index.hybrid import HybridConfig, HybridIndex, embed_in_batches, fuse_hits
+from easyrag_core.index.store import (
+    CachedChunkStore,
+    ChunkStore,
+    InMemoryChunkStore,
+    SQLiteChunkStore,
+)
+from easyrag_core.index.vector import VectorIndex
+
+__all__ = [
+    "Analyzer",
+    "BM25Explanation",
+    "BM25Index",
+    "BM25Params",
+    "CachedChunkStore",
+    "ChunkStore",
+    "FunctionAnalyzer",
+    "HybridConfig",
+    "HybridIndex",
+    "InMemoryChunkStore",
+    "SQLiteChunkStore",
+    "StandardAnalyzer",
+    "TermExplanation",
+    "VectorIndex",
+    "analyzer_from_settings",
+    "embed_in_batches",
+    "fuse_hits",
+]

@@ -1,0 +1,15 @@
+"""How a text becomes terms, the same when it is indexed and when it is searched."""
+
+from __future__ import annotations
+
+from easyrag_core.index.analyzer._protocol import Analyzer, FunctionAnalyzer, as_analyzer
+from easyrag_core.index.analyzer._registry import analyzer_from_settings
+from easyrag_core.index.analyzer._standard import StandardAnalyzer
+
+__all__ = [
+    "Analyzer",
+    "FunctionAnalyzer",
+    "StandardAnalyzer",
+    "analyzer_from_settings",
+    "as_analyzer",
+]

@@ -1,0 +1,363 @@
+"""The BM25 index: write, search, explain, save."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check_count
+from easyrag_core.index._folder import read_folder, write_folder
+from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
+from easyrag_core.index.bm25 import _persistence, _search
+from easyrag_core.index.bm25._documents import batches, paired
+from easyrag_core.index.bm25._filter import restriction
+from easyrag_core.index.bm25._params import BM25Params
+from easyrag_core.index.bm25._segment import build_segment, merge_segments
+from easyrag_core.index.bm25._snapshot import Part, Snapshot
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Sequence
+
+    from easyrag_core.index._folder import FolderContents
+    from easyrag_core.index.analyzer import Analyzer
+    from easyrag_core.index.bm25._explanation import BM25Explanation
+    from easyrag_core.index.bm25._filter import IdFilter
+    from easyrag_core.index.bm25._segment import Segment
+    from easyrag_core.types import Hit
+
+__all__ = ["BM25Index"]
+
+
+class BM25Index:
+    """Ranks documents by the words that they share with a query.
+
+    The score is the sum, over the terms of the query (a repeated one counts again), of
+    `idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average_length))` with
+    `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`; S. Robertson, H. Zaragoza, "The Probabilistic
+    Relevance Framework", 2009, in Lucene's form.
+
+    - After any sequence of writes every score equals that of an index built from scratch.
+    - Ids and statistics are held, never content.
+    - Documents with equal scores come in the order in which they were first added. An updated
+      document keeps its place; one that was removed and comes back stands last.
+    - Any number of threads may read while one writes: a read sees the index as it was before or
+      after a write, never in between. Writers wait for each other.
+
+    >>> index = BM25Index()
+    >>> index.add(["a", "b"], ["the quick fox", "向量检索与关键词检索"])
+    >>> [hit.id for hit in index.search("检索")]
+    ['b']
+    """
+
+    def __init__(
+        self,
+        params: BM25Params | None = None,
+        *,
+        analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        """Start an empty index.
+
+        Args:
+            params: `k1` and `b` of searches that do not bring their own; `BM25Params()` if not
+                given.
+            analyzer: Turns documents and queries into terms; `StandardAnalyzer()` if not given.
+                A plain function is wrapped in a `FunctionAnalyzer`.
+
+        Raises:
+            InvalidParameterError: For params or an analyzer of another kind.
+        """
+        self._params = _checked_params(params) or BM25Params()
+        if analyzer is not None and not callable(analyzer):
+            raise InvalidParameterError("analyzer", analyzer, "give an Analyzer or a function")
+        self._analyzer = StandardAnalyzer() if analyzer is None else as_analyzer(analyzer)
+        self._snapshot = Snapshot.empty()
+        self._writing = RLock()
+
+    @property
+    def params(self) -> BM25Params:
+        """`k1` and `b` of searches that do not bring their own."""
+        return self._params
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """What turns documents and queries into terms."""
+        return self._analyzer
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids, in the order in which they were first added."""
+        return list(self._snapshot.ids)
+
+    def __len__(self) -> int:
+        """Count the documents."""
+        return self._snapshot.documents
+
+    def __contains__(self, id_: object) -> bool:
+        """Whether a document with this id is here."""
+        return isinstance(id_, str) and self._snapshot.find(id_) is not None
+
+    def __repr__(self) -> str:
+        """Show size and settings."""
+        return f"<BM25Index of {len(self)} documents, {self._params}, {self._analyzer!r}>"
+
+    # Writing
+
+    def add(self, ids: Sequence[str], texts: Sequence[str], *, show_progress: bool = False) -> None:
+        """Add documents, and replace those whose id is already here. All or nothing.
+
+        Costs in proportion to what is added, not to the index, averaged over many calls.
+
+        Args:
+            ids: One id per text. Of an id that comes twice the last text counts.
+            texts: The texts; empty ones are counted as documents.
+            show_progress: Show a tqdm bar.
+
+        Raises:
+            InvalidParameterError: For lists of different lengths, or values that are no strings.
+            MissingDependencyError: For a progress bar without tqdm.
+        """
+        texts_by_id = paired(ids, texts)
+        if not texts_by_id:
+            return
+        with self._writing:
+            snapshot = self._snapshot
+            segment, next_order = self._built(texts_by_id, show_progress=show_progress)
+            replaced = filter(None, map(snapshot.find, texts_by_id))
+            grown = snapshot.without(replaced).with_segment(segment, next_order=next_order)
+            self._snapshot = grown.settled()
+
+    def _built(self, texts_by_id: dict[str, str], *, show_progress: bool) -> tuple[Segment, int]:
+        """Invert new documents, and return them with the place of the next new one."""
+        snapshot = self._snapshot
+        next_order = snapshot.next_order
+        segments = []
+        for batch in batches(texts_by_id, show_progress=show_progress):
+            orders = []
+            for id_ in batch:
+                place = snapshot.find(id_)
+                if place is None:
+                    orders.append(next_order)
+                    next_order += 1
+                else:
+                    orders.append(int(snapshot.parts[place.part].segment.orders[place.number]))
+            analyzed = self._analyzer.analyze_many(list(batch.values()))
+            segments.append(build_segment(list(batch), orders, analyzed, snapshot.vocabulary))
+        if len(segments) == 1:
+            return segments[0], next_order
+        return merge_segments([Part.of(segment)[:2] for segment in segments]), next_order
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Remove documents.
+
+        Args:
+            ids: Their ids; unknown ones are ignored.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            InvalidParameterError: For a single string instead of several ids.
+        """
+        if isinstance(ids, str):
+            raise InvalidParameterError("ids", ids, "give a list of ids")
+        with self._writing:
+            places = list(filter(None, map(self._snapshot.find, dict.fromkeys(ids))))
+            if places:
+                self._snapshot = self._snapshot.without(places).settled()
+            return len(places)
+
+    def compact(self) -> None:
+        """Rewrite the index as one part, without what removed documents left. O(n) time."""
+        with self._writing:
+            self._snapshot = self._snapshot.compacted()
+
+    # Reading
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        filter: IdFilter | None = None,  # noqa: A002  # the word of both frameworks
+        params: BM25Params | None = None,
+    ) -> list[Hit]:
+        """Return the best documents that share at least one term with the query.
+
+        Args:
+            query: The question, as text.
+            k: How many hits are wanted; fewer come when fewer match.
+            filter: Applied before ranking: ids, a bool array with one entry per id in `ids`, or
+                a function that accepts an id. Ids that are not here are ignored.
+            params: `k1` and `b` for this search.
+
+        Returns:
+            Hits, best first, with the channel `"bm25"`.
+
+        Raises:
+            InvalidParameterError: For a query that is no text, a negative k, or a filter or
+                params of another kind.
+        """
+        return self.search_batch([query], k, filter=filter, params=params)[0]
+
+    def search_batch(
+        self,
+        queries: Sequence[str],
+        k: int = 10,
+        *,
+        filter: IdFilter | None = None,  # noqa: A002  # as above
+        params: BM25Params | None = None,
+    ) -> list[list[Hit]]:
+        """Search for several queries in the same state of the index.
+
+        Args:
+            queries: The questions.
+            k: How many hits are wanted for each.
+            filter: As for `search`, the same for all.
+            params: `k1` and `b` for this search.
+
+        Returns:
+            One list of hits per query.
+
+        Raises:
+            InvalidParameterError: As for `search`.
+        """
+        if isinstance(queries, str):
+            raise InvalidParameterError("queries", queries, "give a list of texts")
+        wanted = check_count("k", k)
+        chosen = _checked_params(params) or self._params
+        snapshot = self._snapshot
+        restrict = restriction(snapshot, filter)
+        return [
+            _search.search(snapshot, self._terms(query), wanted, params=chosen, restrict=restrict)
+            for query in queries
+        ]
+
+    def explain(
+        self,
+        query: str,
+        id: str,  # noqa: A002  # what the other methods call it, too
+        *,
+        params: BM25Params | None = None,
+    ) -> BM25Explanation:
+        """Return how a document's score for a query comes about.
+
+        Args:
+            query: The question, as text.
+            id: The document.
+            params: `k1` and `b` for this explanation.
+
+        Returns:
+            The score, the document's length and what each term of the query adds.
+
+        Raises:
+            ChunkNotFoundError: If there is no such document.
+            InvalidParameterError: For a query that is no text, or params of another kind.
+        """
+        chosen = _checked_params(params) or self._params
+        snapshot = self._snapshot
+        place = snapshot.find(id)
+        if place is None:
+            raise ChunkNotFoundError([id])
+        return _search.explain(snapshot, self._terms(query), place, params=chosen)
+
+    def _terms(self, query: str) -> list[str]:
+        if not isinstance(query, str):
+            raise InvalidParameterError("query", query, "give a text")
+        return self._analyzer(query)
+
+    # Keeping
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the index as a folder, in one step.
+
+        Args:
+            path: The folder; an index that is already there is replaced.
+
+        Raises:
+            IndexFormatError: If something else is there.
+            OSError: If the disk refuses.
+        """
+        contents = self.contents()
+        write_folder(
+            path,
+            kind=_persistence.KIND,
+            version=_persistence.VERSION,
+            arrays=contents.arrays,
+            settings=contents.settings,
+            texts=contents.texts,
+        )
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        mmap: bool = True,
+        analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
+    ) -> BM25Index:
+        """Load a saved index.
+
+        Args:
+            path: The folder.
+            mmap: Map the arrays into memory instead of reading them.
+            analyzer: The analyzer that the index was built with; needed only if it is not one
+                of ours.
+
+        Returns:
+            The index; it can be written to, the files are never changed.
+
+        Raises:
+            FileNotFoundError: If the path does not exist.
+            IndexFormatError: If it is torn, truncated, foreign or of another version, or was
+                built with another analyzer.
+        """
+        contents = read_folder(
+            path, kind=_persistence.KIND, version=_persistence.VERSION, mmap=mmap
+        )
+        return cls.from_contents(contents, analyzer=analyzer)
+
+    def contents(self) -> FolderContents:
+        """Return what is saved, for an index that keeps this one as a part of its own."""
+        return _persistence.packed(self._snapshot, self._params, self._analyzer)
+
+    @classmethod
+    def from_contents(
+        cls,
+        contents: FolderContents,
+        *,
+        analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
+    ) -> BM25Index:
+        """Build the index from what `contents` returned.
+
+        Args:
+            contents: Arrays, settings and texts.
+            analyzer: As for `load`.
+
+        Returns:
+            The index.
+
+        Raises:
+            IndexFormatError: As for `load`.
+        """
+        given = None if analyzer is None else as_analyzer(analyzer)
+        snapshot, params, kept = _persistence.unpacked(contents, given)
+        index = cls(params, analyzer=kept)
+        index._snapshot = snapshot
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the lock, and without what searches remembered."""
+        state = {key: value for key, value in vars(self).items() if key != "_writing"}
+        return {**state, "_snapshot": replace(self._snapshot)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle with a lock of its own."""
+        vars(self).update(state, _writing=RLock())
+
+
+def _checked_params(params: BM25Params | None) -> BM25Params | None:
+    if params is not None and not isinstance(params, BM25Params):
+        raise InvalidParameterError("params", params, "give BM25Params or None")
+    return params

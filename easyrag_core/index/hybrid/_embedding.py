@@ -1,0 +1,77 @@
+"""Many texts through an embedding model, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from easyrag_core._progress import with_progress
+from easyrag_core.errors import DimensionMismatchError, InvalidParameterError, check_count
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from easyrag_core.types import Chunk
+
+__all__ = ["embed_in_batches", "one_row_each"]
+
+Embed: TypeAlias = Callable[[list[str]], Sequence[Sequence[float]]]
+"""Texts to vectors, one per text: an embedding model's batch call."""
+
+
+def embed_in_batches(
+    embed: Embed,
+    texts: Sequence[str],
+    *,
+    batch_size: int = 64,
+    show_progress: bool = False,
+) -> NDArray[np.float32]:
+    """Embed many texts, a batch at a time.
+
+    Args:
+        embed: Texts to vectors.
+        texts: The texts.
+        batch_size: Texts per call, at least 1.
+        show_progress: Show a tqdm bar.
+
+    Returns:
+        Shape `(len(texts), d)`; `(0, 0)` for no texts.
+
+    Raises:
+        InvalidParameterError: The batch size is no such number, or the model gave another number
+            of vectors than texts.
+        DimensionMismatchError: Batches differ in the length of their vectors.
+        MissingDependencyError: A progress bar is wanted and tqdm is not installed.
+
+    >>> embed_in_batches(lambda texts: [[1.0, float(len(t))] for t in texts], ["a", "bc"]).shape
+    (2, 2)
+    """
+    size = check_count("batch_size", batch_size, minimum=1)
+    starts = with_progress(range(0, len(texts), size), what="Embedding", show=show_progress)
+    batches: list[NDArray[np.float32]] = []
+    for start in starts:
+        batch = list(texts[start : start + size])
+        vectors = np.asarray(embed(batch), dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(batch):
+            raise InvalidParameterError(
+                "embed", vectors.shape, f"it must give one vector for each of {len(batch)} texts"
+            )
+        if batches and vectors.shape[1] != batches[0].shape[1]:
+            raise DimensionMismatchError(
+                batches[0].shape[1], vectors.shape[1], f"The batch at text {start}"
+            )
+        batches.append(vectors)
+    return np.concatenate(batches) if batches else np.empty((0, 0), np.float32)
+
+
+def one_row_each(chunks: Sequence[Chunk], vectors: Any) -> list[Any]:
+    """Return the vector of each chunk, `None` where none is given."""
+    if vectors is None:
+        return [None] * len(chunks)
+    if len(vectors) != len(chunks):
+        raise InvalidParameterError(
+            "vectors", len(vectors), f"give one row per chunk, here {len(chunks)}"
+        )
+    return list(vectors)

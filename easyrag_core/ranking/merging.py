@@ -1,0 +1,239 @@
+"""Small hits into the larger passage that holds them."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from easyrag_core.errors import InvalidParameterError, check_choice
+
+if TYPE_CHECKING:
+    from easyrag_core.types import Hit
+
+__all__ = ["ChildrenOf", "MergedItem", "ParentOf", "auto_merge"]
+
+_logger = logging.getLogger(__name__)
+
+V = TypeVar("V")
+
+ParentOf: TypeAlias = Mapping[str, str | None] | Callable[[list[str]], Mapping[str, str | None]]
+"""Child id to parent id (`None`: it has none), or a function that gives this for some ids."""
+
+ChildrenOf: TypeAlias = (
+    Mapping[str, Sequence[str]] | Callable[[list[str]], Mapping[str, Sequence[str]]]
+)
+"""Parent id to the ids of all its children, or a function that gives this for some ids."""
+
+SCORES = ("best", "mean", "sum")
+
+
+@dataclass(frozen=True, slots=True)
+class MergedItem:
+    """A hit, or a parent that stands for several.
+
+    Attributes:
+        id: Id of the hit or of the parent.
+        score: The hit's own score, or the one made of the replaced children's.
+        children: Ids of the direct children that a parent replaced, best place first; empty for
+            a hit that stayed.
+        sources: Ids of the hits as they came in that this item stands for, itself included
+            where it was one.
+        ratio: Replaced children divided by all children of the parent; `None` for a hit that
+            stayed.
+    """
+
+    id: str
+    score: float | None
+    children: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    ratio: float | None = None
+
+
+def auto_merge(
+    hits: Sequence[tuple[str, float | None] | Hit],
+    parent_of: ParentOf,
+    children_of: ChildrenOf,
+    *,
+    merge_threshold: float = 0.5,
+    score: str = "best",
+    exists: Container[str] | Callable[[list[str]], Container[str]] | None = None,
+) -> list[MergedItem]:
+    """Replace hit children by their parent where enough of them are hit, upward until stable.
+
+    A parent replaces its children when the distinct children that are hit, divided by all its
+    children, reach the threshold. It stands at its best child's place; a parent that was hit
+    itself takes its children in at the better place. Functions are called once per level with
+    all ids. Where a parent is missing its children stay, with a warning.
+
+    O(levels * hits) time beside the look-ups.
+
+    Args:
+        hits: Pairs of id and score, or `Hit`s, best first; of an id that comes twice the first
+            place and the better score count.
+        parent_of: Child id to parent id; ids that it does not know have no parent.
+        children_of: Parent id to all its children; a parent that it does not know, or without
+            children, is missing.
+        merge_threshold: In (0, 1]; 1 merges only when all children are hit.
+        score: `"best"`, `"mean"` or `"sum"` of the replaced children's scores (and the parent's
+            own, where it was hit); scores of `None` are left out.
+        exists: The ids whose content can be read, or a function that gives those among some
+            parents; `None` trusts `children_of`.
+
+    Returns:
+        Items in the order of their places.
+
+    Raises:
+        InvalidParameterError: The threshold or the word for the score is not as above.
+
+    >>> family = {"a": "P", "b": "P", "c": "P", "d": "Q"}
+    >>> items = auto_merge(
+    ...     [("a", 0.9), ("d", 0.8), ("b", 0.7)],
+    ...     family,
+    ...     {"P": ["a", "b", "c"], "Q": ["d", "e", "f"]},
+    ... )
+    >>> [(item.id, item.score, item.children) for item in items]
+    [('P', 0.9, ('a', 'b')), ('d', 0.8, ())]
+    """
+    check_choice("score", score, SCORES)
+    if not 0 < merge_threshold <= 1:  # also refuses NaN
+        raise InvalidParameterError("merge_threshold", merge_threshold, "give a number in (0, 1]")
+    merge = _Merge(hits, merge_threshold, score)
+    while families := merge.families(_asking(parent_of)):
+        sizes = merge.sizes(families, _asking(children_of))
+        reached = merge.reached(families, sizes)
+        found = _existing(exists, list(reached))
+        for parent in reached:
+            if parent in found:
+                merge.replace(parent, families[parent], sizes[parent])
+            else:
+                merge.leave(parent, "is missing in the store")
+        if not reached:
+            break
+    return merge.items()
+
+
+class _Merge:
+    """One run: the items by id, each with its place and the scores that made it."""
+
+    def __init__(
+        self, hits: Sequence[tuple[str, float | None] | Hit], threshold: float, score: str
+    ) -> None:
+        self._threshold = threshold
+        self._score = score
+        self._items: dict[str, MergedItem] = {}
+        self._places: dict[str, int] = {}
+        self._scores: dict[str, list[float]] = {}
+        self._parents: dict[str, str | None] = {}
+        self._children: dict[str, frozenset[str]] = {}
+        # What was replaced once does not come back: links in a circle end here.
+        self._closed: set[str] = set()
+        for place, hit in enumerate(hits):
+            self._add_hit(*_pair(hit), place)
+
+    def _add_hit(self, id_: str, value: float | None, place: int) -> None:
+        scores = self._scores.setdefault(id_, [])
+        if value is not None and not math.isnan(value):
+            scores[:] = [max(value, *scores)] if scores else [value]
+        self._places.setdefault(id_, place)
+        self._items[id_] = MergedItem(id_, scores[0] if scores else None, sources=(id_,))
+
+    def families(
+        self, parent_of: Callable[[list[str]], Mapping[str, str | None]]
+    ) -> dict[str, list[str]]:
+        """Give the parents that may be merged into, each with its hit children by place."""
+        if new := [id_ for id_ in self._items if id_ not in self._parents]:
+            answer = parent_of(new)
+            self._parents.update((id_, answer.get(id_)) for id_ in new)
+        families: dict[str, list[str]] = {}
+        for id_ in sorted(self._items, key=self._places.__getitem__):
+            parent = self._parents[id_]
+            if parent is not None and parent != id_ and parent not in self._closed:
+                families.setdefault(parent, []).append(id_)
+        return families
+
+    def sizes(
+        self,
+        families: Mapping[str, Sequence[str]],
+        children_of: Callable[[list[str]], Mapping[str, Sequence[str]]],
+    ) -> dict[str, int]:
+        """Give the number of distinct children of each parent that has any in the store."""
+        if new := [parent for parent in families if parent not in self._children]:
+            answer = children_of(new)
+            self._children.update((parent, frozenset(answer.get(parent, ()))) for parent in new)
+        sizes = {}
+        for parent, hit in families.items():
+            if self._children[parent]:
+                sizes[parent] = len(self._children[parent].union(hit, self._merged(parent)))
+            else:
+                self.leave(parent, "has no children in the store")
+        return sizes
+
+    def reached(self, families: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> list[str]:
+        """Give the parents to merge into now; one whose own children merge waits for them."""
+        enough = {
+            parent: families[parent]
+            for parent, size in sizes.items()
+            if len({*families[parent], *self._merged(parent)}) >= self._threshold * size
+        }
+        return [parent for parent, hit in enough.items() if enough.keys().isdisjoint(hit)]
+
+    def _merged(self, parent: str) -> tuple[str, ...]:
+        return self._items[parent].children if parent in self._items else ()
+
+    def leave(self, parent: str, reason: str) -> None:
+        """Give a parent up; its children stay."""
+        _logger.warning("Parent %r %s: its children stay", parent, reason)
+        self._closed.add(parent)
+
+    def replace(self, parent: str, hit: Sequence[str], children: int) -> None:
+        """Put a parent in the place of its children."""
+        own = self._items.get(parent, MergedItem(parent, None))
+        gone = [self._items.pop(id_) for id_ in hit]
+        self._closed.update(hit)
+        places = [self._places[id_] for id_ in (*hit, parent) if id_ in self._places]
+        scores = self._scores.setdefault(parent, [])
+        scores += [item.score for item in gone if item.score is not None]
+        merged = (*own.children, *hit)
+        sources = (*own.sources, *(source for item in gone for source in item.sources))
+        self._places[parent] = min(places)
+        self._items[parent] = replace(
+            own,
+            score=_combined(scores, self._score),
+            children=merged,
+            sources=sources,
+            ratio=len(merged) / children,
+        )
+
+    def items(self) -> list[MergedItem]:
+        """Give the items in the order of their places."""
+        return [self._items[id_] for id_ in sorted(self._items, key=self._places.__getitem__)]
+
+
+def _pair(hit: tuple[str, float | None] | Hit) -> tuple[str, float | None]:
+    return (hit[0], hit[1]) if isinstance(hit, tuple) else (hit.id, hit.score)
+
+
+def _combined(scores: Sequence[float], score: str) -> float | None:
+    if not scores:
+        return None
+    if score == "best":
+        return max(scores)
+    total = math.fsum(scores)
+    return total / len(scores) if score == "mean" else total
+
+
+def _asking(
+    source: Mapping[str, V] | Callable[[list[str]], Mapping[str, V]],
+) -> Callable[[list[str]], Mapping[str, V]]:
+    return source if callable(source) else lambda _: source
+
+
+def _existing(
+    exists: Container[str] | Callable[[list[str]], Container[str]] | None, ids: list[str]
+) -> Container[str]:
+    if exists is None or not ids:
+        return ids
+    return exists(ids) if callable(exists) else exists
