@@ -38,6 +38,7 @@ from easyrag_core.ranking import (
     lexical_vectors,
     maximal_marginal_relevance,
     reciprocal_rank_fusion,
+    reciprocal_rank_scores,
     score_fusion,
 )
 from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction
@@ -81,6 +82,7 @@ __all__ = [
     "lexical_vectors",
     "maximal_marginal_relevance",
     "reciprocal_rank_fusion",
+    "reciprocal_rank_scores",
     "run_channels",
     "score_fusion",
 ]

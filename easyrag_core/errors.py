@@ -17,7 +17,7 @@ says what was given, what is allowed and what to do.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,8 @@ __all__ = [
     "check_timeout",
 ]
 
+_LONGEST_VALUE: Final = 200
+
 
 class EasyRAGError(Exception):
     """The root: `except EasyRAGError` catches everything that is ours."""
@@ -50,7 +52,7 @@ class InvalidParameterError(EasyRAGError, ValueError):
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         """Build the message from the parameter, the value given and what is allowed."""
-        super().__init__(f"{name}={value!r} is not allowed: {allowed}.")
+        super().__init__(f"{name}={_shortened(repr(value))} is not allowed: {allowed}.")
         self.name = name
         self.value = value
         self._allowed = allowed
@@ -92,7 +94,7 @@ class ChunkNotFoundError(EasyRAGError, KeyError):
 
     def __init__(self, ids: Sequence[str]) -> None:
         """Keep the ids; the message shows the first few."""
-        self.ids = list(ids)
+        self.ids: list[str] = list(ids)
         super().__init__(self.ids)
 
     def __str__(self) -> str:
@@ -115,7 +117,7 @@ class AllChannelsFailedError(EasyRAGError):
 
     def __init__(self, errors: Mapping[str, BaseException]) -> None:
         """Name every channel with its error."""
-        self.errors = dict(errors)
+        self.errors: dict[str, BaseException] = dict(errors)
         told = "; ".join(f"{name}: {error!r}" for name, error in self.errors.items())
         super().__init__(f"All channels failed ({told}).")
 
@@ -143,6 +145,14 @@ class MissingDependencyError(EasyRAGError, ImportError):
     def __reduce__(self) -> tuple[type[MissingDependencyError], tuple[str, str]]:
         """Pickle by the constructor's arguments, so that worker processes can report it."""
         return type(self), (self._package, self.extra)
+
+
+def _shortened(told: str) -> str:
+    """Cut the middle out of a long text: a whole corpus in a message helps nobody."""
+    if len(told) <= _LONGEST_VALUE:
+        return told
+    half = _LONGEST_VALUE // 2
+    return f"{told[:half]}…{told[-half:]}"
 
 
 def check_count(name: str, value: object, *, minimum: int = 0) -> int:
@@ -206,9 +216,13 @@ def check_timeout(timeout: float | None, *, name: str = "timeout") -> None:
 
     Raises:
         InvalidParameterError: For zero, a negative number, NaN, or another type.
+
+    >>> check_timeout(1.5), check_timeout(None)
+    (None, None)
     """
     if timeout is None:
         return
-    number = type(timeout) in (int, float)
+    seconds: object = timeout
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not number or math.isnan(timeout) or timeout <= 0:
         raise InvalidParameterError(name, timeout, "give seconds above 0, or None for no limit")

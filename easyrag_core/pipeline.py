@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from easyrag_core.errors import AllChannelsFailedError, check_timeout
 
@@ -21,6 +21,9 @@ __all__ = ["ChannelOutcome", "arun_channels", "run_channels"]
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+# A queue cannot wait for as long as a float can say.
+_LONGEST_WAIT: Final = 3600.0
 
 
 @dataclass(slots=True)
@@ -45,7 +48,8 @@ def run_channels(
     """Run every call at once, in threads that carry the caller's context.
 
     A call that raises or is late is left out, recorded and logged; the rest go on. A late
-    thread cannot be stopped: it is a daemon, its answer is thrown away.
+    thread cannot be stopped: it is a daemon, its answer is thrown away. What is no `Exception`,
+    such as `KeyboardInterrupt` or a cancellation, is raised here.
 
     Args:
         calls: Channel name to a call without arguments.
@@ -78,7 +82,8 @@ async def arun_channels(
 ) -> ChannelOutcome[T]:
     """Run every call at once, as tasks: the async twin of `run_channels`.
 
-    When the caller is cancelled, the channels are cancelled too and the cancellation goes on.
+    When the caller is cancelled, the channels are cancelled too and the cancellation goes on. A
+    channel's own cancellation is raised here, as by `run_channels`.
 
     Args:
         calls: Channel name to a call that gives an awaitable.
@@ -96,15 +101,24 @@ async def arun_channels(
     answers: dict[str, _Answer[T]] = {}
 
     async def answer(name: str, call: Callable[[], Awaitable[T]]) -> None:
+        limit = asyncio.timeout(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit:
                 answers[name] = _Answer(value=[await call()])
         except Exception as error:  # noqa: BLE001 - a channel may fail in any way
+            late = isinstance(error, TimeoutError) and limit.expired()
+            answers[name] = _Answer(error=_late(name, timeout) if late else error)
+        except BaseException as error:
             answers[name] = _Answer(error=error)
+            raise
 
-    async with asyncio.TaskGroup() as group:
-        for name, call in calls.items():
-            group.create_task(answer(name, call))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for name, call in calls.items():
+                group.create_task(answer(name, call))
+    except BaseExceptionGroup as failed:
+        # As raised by the channel: callers do not know that there is a group.
+        raise failed.exceptions[0] from None
     return _outcome(calls, answers, timeout=timeout, strict=strict)
 
 
@@ -113,13 +127,13 @@ class _Answer(Generic[T]):
     """One channel's end: a list with the value, or an error."""
 
     value: list[T] = field(default_factory=list)
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 def _guarded(call: Callable[[], T]) -> _Answer[T]:
     try:
         return _Answer(value=[call()])
-    except Exception as error:  # noqa: BLE001 - a channel may fail in any way
+    except BaseException as error:  # noqa: BLE001 - the caller's thread decides what goes on
         return _Answer(error=error)
 
 
@@ -148,10 +162,14 @@ def _collect(
     while len(answers) < count:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            name, answer = done.get(timeout=left)
+            name, answer = done.get(timeout=None if left is None else min(left, _LONGEST_WAIT))
         except queue.Empty:
-            break
+            if left is not None and left <= _LONGEST_WAIT:
+                break
+            continue
         answers[name] = answer
+        if not isinstance(answer.error, Exception | None):
+            break
     return answers
 
 
@@ -162,16 +180,17 @@ def _outcome(
     timeout: float | None,
     strict: bool,
 ) -> ChannelOutcome[T]:
+    for answer in answers.values():
+        if not isinstance(answer.error, Exception | None):
+            raise answer.error
     outcome: ChannelOutcome[T] = ChannelOutcome()
     for name in calls:
         answer = answers.get(name) or _Answer(error=_late(name, timeout))
-        if answer.error is None:
+        error = answer.error
+        if error is None:
             outcome.results[name] = answer.value[0]
             continue
-        error = answer.error
-        if isinstance(error, TimeoutError) and not error.args:
-            error = _late(name, timeout)
-        if strict:
+        if strict or not isinstance(error, Exception):
             raise error
         _logger.warning("Channel %r failed and is left out: %r", name, error)
         outcome.errors[name] = error

@@ -107,7 +107,7 @@ def is_grapheme_boundary(text: str, position: int, *, floor: int = 0) -> bool:
 
 
 def grapheme_boundary_before(text: str, position: int, *, floor: int = 0) -> int:
-    """Return the last boundary at or before `position`, but not before `floor`.
+    r"""Return the last boundary at or before `position`, but not before `floor`.
 
     Args:
         text: The text.
@@ -116,6 +116,9 @@ def grapheme_boundary_before(text: str, position: int, *, floor: int = 0) -> int
 
     Returns:
         A boundary in `[floor, position]`.
+
+    >>> grapheme_boundary_before("ae\u0301", 2)
+    1
     """
     while position > floor and not is_grapheme_boundary(text, position, floor=floor):
         position -= 1
@@ -123,7 +126,7 @@ def grapheme_boundary_before(text: str, position: int, *, floor: int = 0) -> int
 
 
 def grapheme_boundary_after(text: str, position: int, *, floor: int = 0) -> int:
-    """Return the first boundary after `position`.
+    r"""Return the first boundary after `position`.
 
     Args:
         text: The text.
@@ -132,6 +135,9 @@ def grapheme_boundary_after(text: str, position: int, *, floor: int = 0) -> int:
 
     Returns:
         A boundary in `(position, len(text)]`.
+
+    >>> grapheme_boundary_after("ae\u0301", 1)
+    3
     """
     position += 1
     while not is_grapheme_boundary(text, position, floor=floor):
@@ -240,12 +246,16 @@ def indentation_start(text: str, low: int, first: int) -> int:
 
     Returns:
         The start of the line that holds `first`, if four spaces or a tab stand there; else
-        `first`.
+        `first`, with the blank before it where both are one grapheme cluster.
 
     >>> indentation_start("a\n    b", 1, 6), indentation_start("a\n  b", 1, 4)
     (2, 4)
     """
-    if first == low or text[first - 1] not in " \t":
+    if first == low:
+        return first
+    if text[first] >= "\u0300" and not is_grapheme_boundary(text, first):
+        return first - 1  # a mark that sits on a blank
+    if text[first - 1] not in " \t":
         return first
     line = max(text.rfind("\n", low, first), text.rfind("\r", low, first)) + 1
     if line == 0:

@@ -85,6 +85,6 @@ class Hit:
     id: str
     score: float
     rank: int
-    channels: Mapping[str, ChannelScore] = field(default_factory=dict)
+    channels: Mapping[str, ChannelScore] = field(default_factory=dict, hash=False)
     query: str | None = None
     reasons: tuple[str, ...] = ()

@@ -58,6 +58,8 @@ _CLAUSE_END = re.compile(
     rf"|[{CLOSERS}]*(?:[{WIDE_CLAUSES}…]|[;,:](?=[{CJK}]))"
 )
 _SPACE = re.compile(BREAKING_SPACE + "|\u200b")
+# A full stop with quotes, brackets and a space behind it takes no more room than this.
+_WIDEST_MARKS = 8
 SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
 """A blank line that is not empty, read forwards; without a "\r" there is no other kind."""
 
@@ -149,8 +151,11 @@ def _latest(text: str, low: int, high: int, find: _Finder) -> int:
 
 
 def _matches(pattern: re.Pattern[str], text: str, low: int, high: int) -> Iterator[int]:
-    backwards = text[low:high][::-1]
+    # The marks before the first position may lie outside the stretch.
+    backwards = text[max(0, low - _WIDEST_MARKS) : high][::-1]
     for match in pattern.finditer(backwards):
+        if high - match.start() <= low:
+            break
         yield high - match.start()
 
 

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MeasuringRuler", "widest"]
 
-# A proposal that should overshoot the limit by more than this is not worth a call, unless the
-# window holds too few units to expect anything.
-_SURE_OVERSHOOT = 1.04
+# A proposal that should overshoot the limit is not worth a call, unless the window holds too few
+# units to expect anything.
 _FEW = 12
+# The first guess stays a little below: a call on a window that does not fit is lost.
+_CAUTION = 0.97
 # Words just beyond the expected reach are looked for as far as this.
 _NEAR = 32
 # After so many calls the interpolation has shown that it does not converge: bisect.
@@ -124,7 +125,7 @@ class MeasuringRuler:
         """Expect as many bytes a unit as in the last window, in the script that stands here."""
         ahead = self.text[start : start + self._last_width]
         bytes_per_char = _bytes(ahead) / max(1, len(ahead))
-        return max(1, int(self.size * self._bytes_per_unit / bytes_per_char))
+        return max(1, int(_CAUTION * self.size * self._bytes_per_unit / bytes_per_char))
 
     def _remember(self, start: int, end: int, units: int) -> None:
         if units > 0:
@@ -166,7 +167,7 @@ def widest(
             reach = last if bad <= most else min(last, reach + reach // 4 + 1)
             continue
         units = best_units * width // best if best else 0
-        if best_units < _FEW or units <= limit * _SURE_OVERSHOOT:
+        if best_units < _FEW or units <= limit:
             units = measure(width)
             calls += 1
         if units <= limit:

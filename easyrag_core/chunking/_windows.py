@@ -28,12 +28,18 @@ from easyrag_core.chunking._starts import (
     earliest_line,
     earliest_word,
 )
-from easyrag_core.text import content_end, grapheme_boundary_after, indentation_start, strip_span
+from easyrag_core.text import (
+    content_end,
+    grapheme_boundary_after,
+    indentation_start,
+    is_grapheme_boundary,
+    strip_span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CUTTERS", "DOES_NOT_FIT", "CharacterRuler", "Cutter", "Ruler", "walk"]
+__all__ = ["CUTTERS", "DOES_NOT_FIT", "CharacterRuler", "Cutter", "Ruler", "Span", "walk"]
 
 Span = tuple[int, int]
 
@@ -42,6 +48,8 @@ DOES_NOT_FIT = -1
 
 # Blanks behind a cut that the fast lane steps over; more of them are left to the walk.
 _WIDE_GAP = 32
+
+_WIDEST_BLANKS = 8
 
 _NON_BLANK = re.compile(r"\S")
 
@@ -129,6 +137,8 @@ def _resume(text: str, end: int, floor: int, *, skip: bool) -> tuple[int, int]:
     if floor < end or end == 0:
         content = _NON_BLANK.search(text, end)
         floor = len(text) if content is None else content.start()
+        if end < floor < len(text) and not is_grapheme_boundary(text, floor, floor=end):
+            floor -= 1  # a mark that sits on a blank
     if not skip or floor == len(text):
         return end, floor
     return indentation_start(text, end, floor), floor
@@ -193,11 +203,20 @@ class CharacterRuler:
         high = start + self.size
         if high >= self._length:
             return self._length, BLANK_LINE
+        if self.strip:
+            high = self._behind_blanks(high)
         if high > floor:
             position, strength = self.cutter.latest(self.text, start + self.size // 2, high, floor)
             if position <= high or start == floor:
                 return position, strength
         return grapheme_boundary_after(self.text, floor, floor=floor), DOES_NOT_FIT
+
+    def _behind_blanks(self, high: int) -> int:
+        """Reach over the blanks of a boundary: they are stripped, so that they take no room."""
+        stop = high + _WIDEST_BLANKS
+        while high < stop and self.text[high : high + 1].isspace():
+            high += 1
+        return high
 
     def begin(self, anchor: int, floor: int, high: int, limit: int) -> int:
         """Return the first start in `(floor, high)` from which `anchor` is within `limit`."""
@@ -210,19 +229,20 @@ class CharacterRuler:
         Does what `walk` does for such windows, step by step but without a call: this is where
         the time goes for ordinary prose and Markdown.
         """
-        size, overlap, half = self.size, self.overlap, self.size // 2
+        overlap, half = self.overlap, self.size // 2
         if not self._easy or floor > start + half:
             return start, plain, floor
-        text, append, last_start = self.text, spans.append, self._length - size
+        text, append, last_start = self.text, spans.append, self._length - self.size
+        reach = self.size + 1  # the line end itself is stripped
         find, rfind, find_spaced = text.find, text.rfind, SPACED_BLANK_LINE.search
         after = plain
         while start < last_start:
-            cut = rfind("\n\n", start + half, start + size)
+            cut = rfind("\n\n", start + half, start + reach + 1)
             resume = cut + 2
             if cut < 0:
-                cut = rfind("\n", start + half, start + size)
+                cut = rfind("\n", start + half, start + reach)
                 resume = cut + 1
-                if cut < 0 or find_spaced(text, start + half, start + size):
+                if cut < 0 or find_spaced(text, start + half, start + reach + _WIDEST_BLANKS):
                     break
             if text[cut - 1] in UNFIT_LAST:
                 break

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from easyrag_core.chunking._windows import Ruler
     from easyrag_core.types import LengthFunction
 
-__all__ = ["Boundary", "DocumentChunker"]
+__all__ = ["Boundary", "ChunkNames", "DocumentChunker"]
 
 Boundary: TypeAlias = Literal["character", "word", "sentence", "paragraph"]
+"""Where a chunk may end, see `DocumentChunker`."""
 
 _ID_LENGTH = 32
 
@@ -32,9 +33,9 @@ class DocumentChunker:
     a grapheme cluster. Ids depend on the document's id and the chunk's text, not on its place.
     Time grows linearly with the text. Instances never change: share them between threads.
 
-    >>> chunker = DocumentChunker(chunk_size=24, chunk_overlap=8)
+    >>> chunker = DocumentChunker(chunk_size=30, chunk_overlap=14)
     >>> [chunk.text for chunk in chunker.chunk("One is here. Two is there. 三在这里。四在那里。")]
-    ['One is here.', 'Two is there. 三在这里。四在那里。']
+    ['One is here. Two is there.', 'Two is there. 三在这里。四在那里。']
     """
 
     def __init__(
@@ -178,29 +179,42 @@ class DocumentChunker:
         Raises:
             InvalidParameterError: `text` is not a string.
         """
-        spans = self.spans(text)
         if document_id is None:
             document_id = text_digest(text)[:_ID_LENGTH]
-        names = ChunkNames(document_id)
-        line, counted = 1, 0
-        for index, (start, end) in enumerate(spans):
-            line += line_ends_between(text, counted, start)
-            counted = start
+        places = self.iter_places(text, document_id)
+        for index, (id_, start, end, start_line, end_line) in enumerate(places):
             piece = text[start:end]
-            chunk = Chunk(
-                id="" if self._id_factory else names.name(piece),
-                document_id=document_id,
-                index=index,
-                text=piece,
-                start=start,
-                end=end,
-                start_line=line,
-                end_line=line + line_ends_between(text, start, end) - (piece[-1] in "\r\n"),
-                metadata=dict(metadata) if metadata else {},
-            )
-            if self._id_factory:
+            chunk = Chunk(id_, document_id, index, piece, start, end, start_line, end_line)
+            if metadata:
+                chunk.metadata.update(metadata)
+            if self._id_factory is not None:
                 chunk.id = self._id_factory(chunk)
             yield chunk
+
+    def iter_places(self, text: str, document_id: str) -> Iterator[tuple[str, int, int, int, int]]:
+        """Yield what a chunk is beside its text: for those who build objects of their own.
+
+        Args:
+            text: The text as it is.
+            document_id: The document's id.
+
+        Yields:
+            Id, start, end, first line and last line of each chunk, in order. With an
+            `id_factory` the id is empty: it is made from the chunk.
+
+        Raises:
+            InvalidParameterError: `text` is not a string.
+        """
+        spans = self.spans(text)
+        name = ChunkNames(document_id).name if self._id_factory is None else _no_name
+        # Nearly all texts have line feeds alone, which one count finds.
+        line_ends = line_ends_between if "\r" in text else _line_feeds_between
+        line, counted = 1, 0
+        for start, end in spans:
+            line += line_ends(text, counted, start)
+            counted = start
+            last = line + line_ends(text, start, end) - (text[end - 1] in "\r\n")
+            yield name(text[start:end]), start, end, line, last
 
     def _ruler(self, text: str) -> Ruler:
         cutter = CUTTERS[self._boundary]
@@ -230,7 +244,7 @@ class ChunkNames:
         # Lengths stand before the parts, so that no two lists of parts look alike.
         shared = f"{len(document_id)}:{document_id}{len(context)}:{context}"
         self._shared = hashlib.sha256(shared.encode("utf-8", "surrogatepass"))
-        self._seen: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._seen: dict[str, int] = {}
 
     def name(self, text: str, heading_path: tuple[str, ...] = ()) -> str:
         """Return the id of the next chunk with this text under these headings.
@@ -243,11 +257,22 @@ class ChunkNames:
             32 lower-case hex digits: SHA-256 over document id, headings, text, and the ordinal
             among equal ones in the document.
         """
-        key = (text, heading_path)
-        ordinal = self._seen.get(key, 0)
-        self._seen[key] = ordinal + 1
         digest = self._shared.copy()
         for part in heading_path:
             digest.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
-        digest.update(f"|{ordinal}|{text}".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()[:_ID_LENGTH]
+        digest.update(b"|")
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        first = digest.hexdigest()[:_ID_LENGTH]
+        if first not in self._seen:
+            self._seen[first] = 0
+            return first
+        self._seen[first] += 1
+        return text_digest(f"{first}#{self._seen[first]}")[:_ID_LENGTH]
+
+
+def _no_name(_text: str) -> str:
+    return ""
+
+
+def _line_feeds_between(text: str, start: int, end: int) -> int:
+    return text.count("\n", start, end)

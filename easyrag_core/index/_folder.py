@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["FolderContents", "pack_parts", "read_folder", "write_folder"]
+__all__ = ["FolderContents", "pack_parts", "read_folder", "remove_folder", "write_folder"]
 
 _FORMAT = "easyrag-folder"
 _LAYOUT = 1
@@ -51,6 +51,7 @@ _LOCK = ".lock"
 _NAME = re.compile(r"[a-z0-9_]+(/[a-z0-9_]+)*")
 _GENERATION = re.compile(r"generation-[0-9a-f]{16}")
 _LEFTOVER = re.compile(r"generation-[0-9a-f]{16}|manifest\.json\.[0-9a-f]{16}|\.lock")
+_OURS = re.compile(rf"manifest\.json|{_LEFTOVER.pattern}")
 _READ_ATTEMPTS = 10
 
 
@@ -201,6 +202,25 @@ def read_folder(
                 continue
             _refuse(root, f"{Path(error.filename).name} is missing", error)
     raise AssertionError("the last attempt returns or raises")
+
+
+def remove_folder(path: str | os.PathLike[str]) -> None:
+    """Remove a saved index, in whatever state it is.
+
+    Args:
+        path: The folder; nothing happens when it does not exist.
+
+    Raises:
+        IndexFormatError: It holds something else; nothing of it is touched.
+    """
+    root = Path(path)
+    if not root.exists():
+        return
+    foreign = sorted(p.name for p in root.iterdir() if not _OURS.fullmatch(p.name))
+    if foreign:
+        advice = "Nothing was removed: give the folder of an index."
+        raise IndexFormatError(f"{root} holds {', '.join(foreign[:3])}. {advice}")
+    shutil.rmtree(root)
 
 
 # Refusals

@@ -27,7 +27,7 @@ ChildrenOf: TypeAlias = (
 )
 """Parent id to the ids of all its children, or a function that gives this for some ids."""
 
-SCORES = ("best", "mean", "sum")
+_SCORES = ("best", "mean", "sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def auto_merge(
     >>> [(item.id, item.score, item.children) for item in items]
     [('P', 0.9, ('a', 'b')), ('d', 0.8, ())]
     """
-    check_choice("score", score, SCORES)
+    check_choice("score", score, _SCORES)
     if not 0 < merge_threshold <= 1:  # also refuses NaN
         raise InvalidParameterError("merge_threshold", merge_threshold, "give a number in (0, 1]")
     merge = _Merge(hits, merge_threshold, score)

@@ -27,7 +27,7 @@ __all__ = ["MMRResult", "maximal_marginal_relevance"]
 
 _logger = logging.getLogger(__name__)
 
-MISSING_VECTORS = ("drop", "append", "keep")
+_MISSING_VECTORS = ("drop", "append", "keep")
 # From this many numbers on, refreshing few rows beats one pass over all (tests/benchmarks).
 _LAZY_FROM = 2_000_000
 _REFRESHED_AT_ONCE = 32
@@ -87,7 +87,7 @@ def maximal_marginal_relevance(
     [0, 2]
     """
     check_count("k", k)
-    check_choice("missing_vectors", missing_vectors, MISSING_VECTORS)
+    check_choice("missing_vectors", missing_vectors, _MISSING_VECTORS)
     if not 0 <= lambda_mult <= 1:  # also refuses NaN
         raise InvalidParameterError("lambda_mult", lambda_mult, "give a number from 0 to 1")
     if len(vectors) != len(relevance):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from easyrag_core.index.bm25._params import BM25Params
     from easyrag_core.index.bm25._snapshot import Place, Snapshot
 
-__all__ = ["explain", "search"]
+__all__ = ["CHANNEL", "explain", "search"]
 
 CHANNEL = "bm25"
 

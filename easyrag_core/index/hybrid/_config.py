@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_timeout
 from easyrag_core.ranking.fusion import reciprocal_rank_fusion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 __all__ = ["HybridConfig"]
 
@@ -49,14 +51,12 @@ class HybridConfig:
         check_count("vector_k", self.vector_k, minimum=1)
         check_choice("fusion", self.fusion, ("rrf", "score"))
         check_timeout(self.channel_timeout, name="channel_timeout")
-        if not 0 < self.merge_threshold <= 1:  # also refuses NaN
-            raise InvalidParameterError(
-                "merge_threshold", self.merge_threshold, "give a number in (0, 1]"
-            )
-        unknown = set(self.weights or {}).difference(_CHANNELS)
-        if unknown:
-            allowed = "the channels are 'bm25' and 'vector'"
-            raise InvalidParameterError("weights", self.weights, allowed)
+        threshold = _number("merge_threshold", self.merge_threshold)
+        if not 0 < threshold <= 1:  # also refuses NaN
+            raise InvalidParameterError("merge_threshold", threshold, "give a number in (0, 1]")
+        # A copy: what the caller does to the mapping later has not been checked.
+        object.__setattr__(self, "weights", _checked_weights(self.weights))
+        _number("rank_constant", self.rank_constant)
         # The kernel knows what weights and constants are allowed.
         reciprocal_rank_fusion(
             [[], []], weights=self.weights_of(_CHANNELS), rank_constant=self.rank_constant
@@ -72,3 +72,20 @@ class HybridConfig:
             Weights in the same order.
         """
         return [float((self.weights or {}).get(name, 1.0)) for name in channels]
+
+
+def _checked_weights(weights: Any) -> dict[str, float] | None:
+    if weights is None:
+        return None
+    if not isinstance(weights, Mapping) or not set(weights) <= set(_CHANNELS):
+        raise InvalidParameterError("weights", weights, "a mapping of 'bm25' and 'vector'")
+    checked = {name: _number("weights", weight) for name, weight in weights.items()}
+    if not any(checked.get(name, 1.0) for name in _CHANNELS):
+        raise InvalidParameterError("weights", weights, "one of them must be above 0")
+    return checked
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidParameterError(name, value, "give a number")
+    return float(value)

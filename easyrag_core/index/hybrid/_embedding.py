@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from easyrag_core.types import Chunk
 
-__all__ = ["embed_in_batches", "one_row_each"]
+__all__ = ["Embed", "embed_in_batches", "one_row_each"]
 
 Embed: TypeAlias = Callable[[list[str]], Sequence[Sequence[float]]]
 """Texts to vectors, one per text: an embedding model's batch call."""
@@ -40,8 +40,8 @@ def embed_in_batches(
         Shape `(len(texts), d)`; `(0, 0)` for no texts.
 
     Raises:
-        InvalidParameterError: The batch size is no such number, or the model gave another number
-            of vectors than texts.
+        InvalidParameterError: The batch size is no such number, a single string is given, or the
+            model gave another number of vectors than texts, or no rows of numbers.
         DimensionMismatchError: Batches differ in the length of their vectors.
         MissingDependencyError: A progress bar is wanted and tqdm is not installed.
 
@@ -49,11 +49,13 @@ def embed_in_batches(
     (2, 2)
     """
     size = check_count("batch_size", batch_size, minimum=1)
+    if isinstance(texts, str):
+        raise InvalidParameterError("texts", texts, "give a list of texts")
     starts = with_progress(range(0, len(texts), size), what="Embedding", show=show_progress)
     batches: list[NDArray[np.float32]] = []
     for start in starts:
         batch = list(texts[start : start + size])
-        vectors = np.asarray(embed(batch), dtype=np.float32)
+        vectors = _matrix(embed(batch))
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise InvalidParameterError(
                 "embed", vectors.shape, f"it must give one vector for each of {len(batch)} texts"
@@ -66,6 +68,14 @@ def embed_in_batches(
     return np.concatenate(batches) if batches else np.empty((0, 0), np.float32)
 
 
+def _matrix(vectors: Any) -> NDArray[np.float32]:
+    try:
+        return np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        allowed = "it must give rows of numbers, all of one length"
+        raise InvalidParameterError("embed", vectors, allowed) from error
+
+
 def one_row_each(chunks: Sequence[Chunk], vectors: Any) -> list[Any]:
     """Return the vector of each chunk, `None` where none is given."""
     if vectors is None:
@@ -74,4 +84,8 @@ def one_row_each(chunks: Sequence[Chunk], vectors: Any) -> list[Any]:
         raise InvalidParameterError(
             "vectors", len(vectors), f"give one row per chunk, here {len(chunks)}"
         )
-    return list(vectors)
+    rows = list(vectors)
+    for row in rows:
+        if row is not None and not hasattr(row, "__len__"):
+            raise InvalidParameterError("vectors", row, "give one row of numbers per chunk")
+    return rows

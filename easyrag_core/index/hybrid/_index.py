@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import InvalidParameterError, check_count
@@ -11,12 +10,10 @@ from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.bm25 import BM25Index
 from easyrag_core.index.hybrid import _persistence
 from easyrag_core.index.hybrid._config import HybridConfig
-from easyrag_core.index.hybrid._embedding import one_row_each
 from easyrag_core.index.hybrid._fusing import fuse_hits
-from easyrag_core.index.hybrid._registered import Registered
+from easyrag_core.index.hybrid._merging import merged_hits, reusable
+from easyrag_core.index.hybrid._parts import Parts
 from easyrag_core.index.store import InMemoryChunkStore
-from easyrag_core.index.vector import VectorIndex
-from easyrag_core.ranking.merging import auto_merge
 
 if TYPE_CHECKING:
     import os
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from easyrag_core.index.analyzer import Analyzer
     from easyrag_core.index.bm25 import IdFilter
     from easyrag_core.index.store import ChunkStore
+    from easyrag_core.index.vector import VectorIndex
     from easyrag_core.types import Chunk, Hit
 
 __all__ = ["HybridIndex"]
@@ -62,7 +60,8 @@ class HybridIndex:
             bm25: Finds by words.
             vectors: Finds by meaning; if not given it is made with the first vectors, in their
                 length.
-            store: Holds the content.
+            store: Holds the content. Parts that hold chunks already are taken as they are; the
+                content of what they index is read once.
 
         Raises:
             InvalidParameterError: A part is of another kind.
@@ -70,10 +69,11 @@ class HybridIndex:
         if config is not None and not isinstance(config, HybridConfig):
             raise InvalidParameterError("config", config, "give a HybridConfig or None")
         self._config = config or HybridConfig()
-        self._bm25 = BM25Index() if bm25 is None else bm25
-        self._vectors = vectors
-        self._store: ChunkStore = InMemoryChunkStore() if store is None else store
-        self._registered = Registered()
+        self._parts = Parts.of(
+            BM25Index() if bm25 is None else bm25,
+            vectors,
+            InMemoryChunkStore() if store is None else store,
+        )
         self._writing = threading.RLock()
 
     @property
@@ -84,34 +84,47 @@ class HybridIndex:
     @property
     def bm25(self) -> BM25Index:
         """Finds by words."""
-        return self._bm25
+        return self._parts.bm25
 
     @property
     def vectors(self) -> VectorIndex | None:
         """Finds by meaning; `None` as long as no vector was added."""
-        return self._vectors
+        return self._parts.vectors
 
     @property
     def store(self) -> ChunkStore:
         """Holds the content."""
-        return self._store
+        return self._parts.store
 
     @property
     def document_ids(self) -> list[str]:
-        """The documents whose chunks are here, in the order in which they came."""
-        return self._registered.documents()
+        """The documents whose chunks are here, as they came."""
+        return self._parts.registered.documents()
+
+    def chunks_of(self, document_id: str) -> list[str]:
+        """Return the ids of a document's chunks; an unknown document has none."""
+        return self._parts.registered.chunks_of(document_id)
 
     def __len__(self) -> int:
         """Count the chunks, parents included."""
-        return len(self._registered)
+        return len(self._parts.registered)
 
     def __contains__(self, id_: object) -> bool:
         """Whether a chunk with this id is here."""
-        return id_ in self._registered
+        return id_ in self._parts.registered
 
     def __repr__(self) -> str:
         """Show size and parts."""
-        return f"<HybridIndex of {len(self)} chunks, {self._bm25!r}, {self._vectors!r}>"
+        return f"<HybridIndex of {len(self)} chunks, {self.bm25!r}, {self.vectors!r}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the lock behind; the rest can be copied and pickled."""
+        return {key: value for key, value in self.__dict__.items() if key != "_writing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a new lock."""
+        self.__dict__.update(state)
+        self._writing = threading.RLock()
 
     # Writing
 
@@ -125,11 +138,8 @@ class HybridIndex:
             Those whose vector is not here, or belongs to another text; parents are never among
             them.
         """
-        return [chunk for chunk in chunks if chunk.kind != "parent" and not self._has_vector(chunk)]
-
-    def _has_vector(self, chunk: Chunk) -> bool:
-        known = self._vectors is not None and chunk.id in self._vectors
-        return known and self._registered.is_unchanged(chunk)
+        has_vector = self._parts.has_vector
+        return [chunk for chunk in chunks if chunk.kind != "parent" and not has_vector(chunk)]
 
     def add(
         self,
@@ -149,7 +159,7 @@ class HybridIndex:
             DimensionMismatchError: A vector of another length.
         """
         with self._writing:
-            self._write(chunks, vectors, gone=[])
+            self._parts.write(chunks, vectors, gone=[])
 
     def update_document(
         self,
@@ -175,8 +185,8 @@ class HybridIndex:
                 )
         with self._writing:
             kept = {chunk.id for chunk in chunks}
-            gone = [id_ for id_ in self._registered.chunks_of(document_id) if id_ not in kept]
-            self._write(chunks, vectors, gone=gone)
+            gone = [id_ for id_ in self._parts.registered.chunks_of(document_id) if id_ not in kept]
+            self._parts.write(chunks, vectors, gone=gone)
 
     def delete_document(self, document_id: str) -> list[str]:
         """Remove all chunks of a document.
@@ -188,7 +198,7 @@ class HybridIndex:
             Ids of what was removed.
         """
         with self._writing:
-            gone = self._registered.chunks_of(document_id)
+            gone = self._parts.registered.chunks_of(document_id)
             self.remove(gone)
         return gone
 
@@ -207,53 +217,9 @@ class HybridIndex:
         if isinstance(ids, str):
             raise InvalidParameterError("ids", ids, "give a list of ids")
         with self._writing:
-            known = [id_ for id_ in dict.fromkeys(ids) if id_ in self._registered]
-            self._write([], None, gone=known)
+            known = [id_ for id_ in dict.fromkeys(ids) if id_ in self._parts.registered]
+            self._parts.write([], None, gone=known)
         return len(known)
-
-    def _write(self, chunks: Sequence[Chunk], vectors: Any, *, gone: list[str]) -> None:
-        """Change all parts, or bring them back to where they were."""
-        rows = one_row_each(chunks, vectors)
-        latest = {chunk.id: number for number, chunk in enumerate(chunks)}
-        chunks = [chunks[number] for number in latest.values()]
-        rows = [rows[number] for number in latest.values()]
-        touched = [*gone, *latest]
-        before = [chunk for chunk in self._store.get_many(touched) if chunk is not None]
-        old_rows = self._vectors.get([chunk.id for chunk in before]) if self._vectors else []
-        try:
-            # Content comes first and goes last: a hit always has content.
-            self._put(chunks, rows)
-            self._drop(gone)
-        except BaseException:
-            there = {chunk.id for chunk in before}
-            self._drop([id_ for id_ in latest if id_ not in there])
-            self._put(before, old_rows or [None] * len(before))
-            raise
-
-    def _put(self, chunks: Sequence[Chunk], rows: Sequence[Any]) -> None:
-        stale = [
-            chunk.id
-            for chunk, row in zip(chunks, rows, strict=True)
-            if row is None and not self._has_vector(chunk)
-        ]
-        indexed = [chunk for chunk in chunks if chunk.kind != "parent"]
-        given = {c.id: row for c, row in zip(chunks, rows, strict=True) if row is not None}
-        self._store.put_many(chunks)
-        if self._vectors is not None:
-            self._vectors.remove(stale)
-        if given:
-            if self._vectors is None:
-                self._vectors = VectorIndex(len(next(iter(given.values()))))
-            self._vectors.add(list(given), list(given.values()))
-        self._bm25.add([c.id for c in indexed], [c.embedding_text for c in indexed])
-        self._registered.add(chunks)
-
-    def _drop(self, ids: Sequence[str]) -> None:
-        self._bm25.remove(ids)
-        if self._vectors is not None:
-            self._vectors.remove(ids)
-        self._store.delete_many(ids)
-        self._registered.remove(ids)
 
     # Reading
 
@@ -266,7 +232,7 @@ class HybridIndex:
         Returns:
             One entry per id, in the same order; `None` where there is no such chunk.
         """
-        return self._store.get_many(ids)
+        return self._parts.store.get_many(ids)
 
     def search(
         self,
@@ -284,8 +250,9 @@ class HybridIndex:
             vector: The question's embedding; without it the words alone are asked.
             k: How many hits are wanted; fewer come when fewer match.
             filter: Applied in both channels before ranking: ids or a function that accepts an id.
-            merge: Replace children by their parent where enough of them are hit; the channels
-                are then asked for twice as much, so that `k` hits are left.
+            merge: Replace children by their parent where enough of them are hit. The channels
+                are asked for more until `k` hits are left, or there is no more. Under a filter
+                a parent comes only if the filter accepts it, or each of its children.
 
         Returns:
             Hits, best first, with rank and raw score per channel.
@@ -296,36 +263,33 @@ class HybridIndex:
             DimensionMismatchError: The vector has another length than those here.
         """
         wanted = check_count("k", k)
-        reach = 2 * wanted if merge else wanted
-        channels = {
-            "bm25": self._bm25.search(query, max(self._config.bm25_k, reach), filter=filter)
-        }
-        if vector is not None and self._vectors is not None:
+        accepted = reusable(filter)
+        if not merge:
+            channels = self._ask(query, vector, wanted, accepted)
+            return fuse_hits(channels, config=self._config, k=wanted)
+        reach = 2 * wanted
+        while True:
+            channels = self._ask(query, vector, reach, accepted)
+            merged = merged_hits(
+                fuse_hits(channels, config=self._config),
+                self._parts.store,
+                merge_threshold=self._config.merge_threshold,
+                accepted=accepted,
+            )
+            deeper = any(len(hits) >= reach for hits in channels.values())
+            if len(merged) >= wanted or not deeper:
+                return merged[:wanted]
+            reach *= 4
+
+    def _ask(
+        self, query: str, vector: Any, reach: int, accepted: IdFilter | None
+    ) -> dict[str, list[Hit]]:
+        words, vectors = self._parts.bm25, self._parts.vectors
+        channels = {"bm25": words.search(query, max(self._config.bm25_k, reach), filter=accepted)}
+        if vector is not None and vectors is not None:
             vector_k = max(self._config.vector_k, reach)
-            channels["vector"] = self._vectors.search(vector, vector_k, filter=filter)
-        hits = fuse_hits(channels, config=self._config, k=None if merge else wanted)
-        return self._merged(hits)[:wanted] if merge else hits
-
-    def _merged(self, hits: Sequence[Hit]) -> list[Hit]:
-        by_id = {hit.id: hit for hit in hits}
-        items = auto_merge(
-            hits,
-            self._store.parents_of,
-            lambda parents: {parent: self._store.children_of(parent) for parent in parents},
-            merge_threshold=self._config.merge_threshold,
-            exists=self._existing,
-        )
-        merged = []
-        for rank, item in enumerate(items, start=1):
-            best = by_id[item.sources[0]]
-            reasons = best.reasons
-            if item.ratio is not None:
-                reasons = (*reasons, f"stands for {len(item.children)} children ({item.ratio:.0%})")
-            merged.append(replace(best, id=item.id, rank=rank, reasons=reasons))
-        return merged
-
-    def _existing(self, ids: list[str]) -> set[str]:
-        return {chunk.id for chunk in self._store.get_many(ids) if chunk is not None}
+            channels["vector"] = vectors.search(vector, vector_k, filter=accepted)
+        return channels
 
     # Disk
 
@@ -344,9 +308,7 @@ class HybridIndex:
             OSError: The disk refuses.
         """
         with self._writing:
-            packed = _persistence.packed(
-                self._config, self._bm25, self._vectors, self._store, self._registered
-            )
+            packed = _persistence.packed(self._config, self._parts)
         write_folder(
             path,
             kind=_persistence.KIND,
@@ -386,11 +348,6 @@ class HybridIndex:
         contents = read_folder(
             path, kind=_persistence.KIND, version=_persistence.VERSION, mmap=mmap
         )
-        index = cls(
-            config or _persistence.config_of(contents),
-            bm25=BM25Index.from_contents(contents.part("bm25"), analyzer=analyzer),
-            vectors=_persistence.vectors_of(contents),
-            store=_persistence.store_of(contents) if store is None else store,
-        )
-        index._registered = Registered.from_contents(contents.part("registered"))
+        index = cls(config or _persistence.config_of(contents))
+        index._parts = _persistence.parts_of(contents, store=store, analyzer=analyzer)
         return index

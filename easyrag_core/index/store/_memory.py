@@ -16,7 +16,7 @@ from easyrag_core.types import Chunk
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["InMemoryChunkStore"]
+__all__ = ["InMemoryChunkStore", "to_json"]
 
 _TEXTS = ("id", "document_id", "text", "embedding_text", "kind", "language")
 _NUMBERS = ("index", "start", "end", "start_line", "end_line")

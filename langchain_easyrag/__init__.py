@@ -1,0 +1,35 @@
+"""The algorithms as LangChain parts."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from easyrag_core.errors import MissingDependencyError
+
+for _package in ("langchain_core", "langchain_text_splitters"):
+    if find_spec(_package) is None:
+        raise MissingDependencyError(_package.replace("_", "-"), "langchain")
+
+from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
+from langchain_easyrag.document_compressors import MMRCompressor  # noqa: E402
+from langchain_easyrag.retrievers import (  # noqa: E402
+    BM25Retriever,
+    FusionRetriever,
+    HybridRetriever,
+    MMRRetriever,
+    fuse_documents,
+)
+from langchain_easyrag.stores import ChunkDocstore  # noqa: E402
+from langchain_easyrag.text_splitters import DocumentTextSplitter  # noqa: E402
+
+__all__ = [
+    "BM25Retriever",
+    "ChunkDocstore",
+    "DocumentTextSplitter",
+    "FusionRetriever",
+    "HybridRetriever",
+    "MMRCompressor",
+    "MMRRetriever",
+    "chunk_key",
+    "fuse_documents",
+]

@@ -1,0 +1,347 @@
+"""Chunks, hits and fused items on one side, LangChain's Documents on the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langchain_core.documents import Document
+
+from easyrag_core import Chunk, InvalidParameterError
+from langchain_easyrag._identity import document_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from easyrag_core import FusedItem, Hit, HybridIndex
+
+__all__ = [
+    "FACTS_KEY",
+    "as_documents",
+    "chunk_of_document",
+    "chunks_of_documents",
+    "document_of_chunk",
+    "documents_of_chunks",
+    "documents_of_hits",
+    "documents_of_scores",
+    "documents_of_stored",
+    "documents_of_texts",
+    "facts_of",
+    "facts_of_fused",
+    "given_score",
+    "rows_of",
+    "stored_documents",
+    "with_facts",
+    "with_id",
+]
+
+FACTS_KEY = "easyrag"
+"""The metadata key that holds what retrieval found out about a document."""
+
+T = TypeVar("T")
+
+_DOCUMENT_KIND = "document"
+_GIVEN_ID = "easyrag_given_id"
+
+
+# Chunks
+
+
+def documents_of_texts(
+    texts: Iterable[str],
+    metadatas: Iterable[dict[Any, Any] | None] | None = None,
+    ids: Iterable[str | None] | None = None,
+) -> list[Document]:
+    """Make one document per text.
+
+    Args:
+        texts: The texts.
+        metadatas: One dict per text, copied shallowly.
+        ids: One id per text; `None` for a document without.
+
+    Returns:
+        Documents in the order of the texts.
+
+    Raises:
+        InvalidParameterError: There are more or fewer metadata or ids than texts, or `texts` is
+            one string.
+    """
+    if isinstance(texts, str):
+        raise InvalidParameterError("texts", texts, "give a list of texts")
+    texts = list(texts)
+    given = _one_each("metadatas", metadatas, len(texts))
+    names = _one_each("ids", ids, len(texts))
+    return [
+        Document(text, id=id_, metadata=dict(metadata or {}))
+        for text, metadata, id_ in zip(texts, given, names, strict=True)
+    ]
+
+
+def _one_each(name: str, values: Iterable[T | None] | None, texts: int) -> list[T | None]:
+    found: list[T | None] = [None] * texts if values is None else list(values)
+    if len(found) != texts:
+        allowed = f"give one per text, there are {texts} texts"
+        raise InvalidParameterError(f"len({name})", len(found), allowed)
+    return found
+
+
+def documents_of_chunks(chunks: Iterable[Chunk], metadata: Mapping[Any, Any]) -> list[Document]:
+    """Make one document per chunk, each with the source's metadata and its own place.
+
+    Args:
+        chunks: Chunks of one document.
+        metadata: The source's metadata; every chunk gets a shallow copy.
+
+    Returns:
+        Documents in the order of the chunks.
+    """
+    # What `Document.__init__` ends in: the same validation, at half the time per chunk.
+    validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
+    documents = []
+    for chunk in chunks:
+        fields = {
+            "page_content": chunk.text,
+            "id": chunk.id,
+            "metadata": _with_place(metadata, chunk),
+        }
+        documents.append(validate(fields, self_instance=new(Document)))
+    return documents
+
+
+def _with_place(metadata: Mapping[Any, Any], chunk: Chunk) -> dict[Any, Any]:
+    placed = {
+        **metadata,
+        "document_id": chunk.document_id,
+        "chunk_index": chunk.index,
+        "start_index": chunk.start,
+        "end_index": chunk.end,
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+    }
+    if chunk.parent_id is not None:
+        placed["parent_id"] = chunk.parent_id
+    if chunk.heading_path:
+        placed["heading_path"] = list(chunk.heading_path)
+    if chunk.language:
+        placed["language"] = chunk.language
+    return placed
+
+
+def chunk_of_document(document: Document, key: str) -> Chunk:
+    """Make a chunk that `document_of_chunk` turns back into an equal document.
+
+    Args:
+        document: Any document; its metadata is copied shallowly.
+        key: The chunk's id, which may differ from the document's.
+
+    Returns:
+        The chunk, with its place where the metadata tell it.
+    """
+    metadata = dict(document.metadata)
+    start = _number(metadata, "start_index", 0)
+    start_line = _number(metadata, "start_line", 1)
+    parent = metadata.get("parent_id")
+    document_id = metadata.get("document_id")
+    if document.id != key:
+        metadata[_GIVEN_ID] = document.id
+    return Chunk(
+        id=key,
+        document_id=document_id if isinstance(document_id, str) else key,
+        index=_number(metadata, "chunk_index", 0),
+        text=document.page_content,
+        start=start,
+        end=_number(metadata, "end_index", start + len(document.page_content)),
+        start_line=start_line,
+        end_line=_number(metadata, "end_line", start_line),
+        parent_id=parent if isinstance(parent, str) else None,
+        kind=_DOCUMENT_KIND,
+        metadata=metadata,
+    )
+
+
+def chunks_of_documents(documents: Iterable[Document]) -> list[Chunk]:
+    """Make one chunk per document; one without an id gets the one of `document_ids`.
+
+    Args:
+        documents: Any documents; they are not changed.
+
+    Returns:
+        Chunks in the order of the documents.
+    """
+    documents = list(documents)
+    names = document_ids(documents)
+    return list(map(chunk_of_document, map(with_id, documents, names), names))
+
+
+def documents_of_stored(chunks: Iterable[Chunk]) -> list[Document]:
+    """Make documents of chunks; see `document_of_chunk`."""
+    return list(map(document_of_chunk, chunks))
+
+
+def stored_documents(index: HybridIndex, ids: Sequence[str]) -> dict[str, Document]:
+    """Look documents up in an index, in one batch.
+
+    Args:
+        index: The index.
+        ids: The ids.
+
+    Returns:
+        Documents by id; those that are not there are left out.
+    """
+    chunks = [chunk for chunk in index.get_many(ids) if chunk is not None]
+    return {chunk.id: document_of_chunk(chunk) for chunk in chunks}
+
+
+def rows_of(
+    chunks: Sequence[Chunk], embedded: Sequence[Chunk], vectors: Sequence[Any] | NDArray[Any]
+) -> list[Any]:
+    """Bring vectors into the order of the chunks.
+
+    Args:
+        chunks: All chunks.
+        embedded: Those of them that were embedded.
+        vectors: One per embedded chunk.
+
+    Returns:
+        One vector or `None` per chunk.
+    """
+    by_id = {chunk.id: row for chunk, row in zip(embedded, vectors, strict=True)}
+    return [by_id.get(chunk.id) for chunk in chunks]
+
+
+def _number(metadata: Mapping[Any, Any], key: str, default: int) -> int:
+    value = metadata.get(key)
+    return value if isinstance(value, int) and value >= 0 else default
+
+
+def document_of_chunk(chunk: Chunk) -> Document:
+    """Make a document from a chunk: the one it came from, else one that shows its place.
+
+    Args:
+        chunk: A chunk of the core, or one made by `chunk_of_document`.
+
+    Returns:
+        A new document; its metadata are a shallow copy.
+    """
+    if chunk.kind != _DOCUMENT_KIND:
+        return Document(chunk.text, id=chunk.id, metadata=_with_place(chunk.metadata, chunk))
+    metadata = dict(chunk.metadata)
+    given_id = metadata.pop(_GIVEN_ID, chunk.id)
+    return Document(chunk.text, id=given_id, metadata=metadata)
+
+
+# Results
+
+
+def as_documents(answer: Iterable[Any]) -> list[Document]:
+    """Return a retriever's answer as a list of documents; plain strings become documents.
+
+    Args:
+        answer: What any Runnable in a retriever's place gave.
+
+    Returns:
+        The documents, as they are.
+
+    Raises:
+        TypeError: Something in it is neither a document nor a string.
+    """
+    documents = [Document(item) if isinstance(item, str) else item for item in answer]
+    for document in documents:
+        if not isinstance(document, Document):
+            raise TypeError(f"a retriever gives Documents, this one gave {type(document).__name__}")
+    return documents
+
+
+def with_id(document: Document, id_: str | None) -> Document:
+    """Return a copy with an id and a shallow copy of the metadata."""
+    return document.model_copy(update={"id": id_, "metadata": dict(document.metadata)})
+
+
+def with_facts(document: Document, facts: Mapping[str, Any]) -> Document:
+    """Return a copy whose metadata say why the document was found; the original stays as it is."""
+    metadata = {**document.metadata, FACTS_KEY: facts}
+    return document.model_copy(update={"metadata": metadata})
+
+
+def facts_of(document: Document) -> dict[str, Any]:
+    """Return what an earlier step of ours found out about a document, or an empty dict."""
+    facts = document.metadata.get(FACTS_KEY)
+    return facts if isinstance(facts, dict) else {}
+
+
+def given_score(document: Document, *, score_key: str | None = None) -> float | None:
+    """Return a document's score, higher is better: ours, else the one under `score_key`."""
+    score = facts_of(document).get("score")
+    if score is None and score_key is not None:
+        score = document.metadata.get(score_key)
+    return None if score is None else float(score)
+
+
+def documents_of_hits(
+    hits: Iterable[Hit], documents: Mapping[str, Document | None]
+) -> list[Document]:
+    """Return copies of the documents that were hit, in order, each with its facts.
+
+    Args:
+        hits: Hits of a search.
+        documents: Documents by id; a hit whose document has gone meanwhile is left out.
+
+    Returns:
+        Documents with rank, score and channels under `FACTS_KEY`.
+    """
+    found = ((hit, documents.get(hit.id)) for hit in hits)
+    return [with_facts(document, _facts_of_hit(hit)) for hit, document in found if document]
+
+
+def documents_of_scores(pairs: Sequence[tuple[Document, float]]) -> list[Document]:
+    """Return copies of what a vector store found, best first, each with its score.
+
+    Some stores give similarities, others distances. Both come best first: scores that grow down
+    the list are distances, and are negated so that higher is better.
+
+    Args:
+        pairs: Documents with scores, best first.
+
+    Returns:
+        Documents with rank and score under `FACTS_KEY`.
+    """
+    sign = -1.0 if pairs and pairs[-1][1] > pairs[0][1] else 1.0
+    return [
+        with_facts(document, {"score": sign * float(score), "rank": rank})
+        for rank, (document, score) in enumerate(pairs, start=1)
+    ]
+
+
+def _facts_of_hit(hit: Hit) -> dict[str, Any]:
+    channels = {
+        name: {"rank": place.rank, "score": place.score} for name, place in hit.channels.items()
+    }
+    return {"score": hit.score, "rank": hit.rank, "channels": channels}
+
+
+def facts_of_fused(
+    item: FusedItem[Hashable], rank: int, sources: Mapping[str, Document | None]
+) -> dict[str, Any]:
+    """Tell a fused document's score and what each ranking said.
+
+    Args:
+        item: The fused item.
+        rank: Its rank, from 1.
+        sources: Ranking name to the document as that ranking gave it.
+
+    Returns:
+        Plain JSON values.
+    """
+    channels = {
+        name: _channel_facts(source, place)
+        for (name, source), place in zip(sources.items(), item.ranks, strict=True)
+        if place is not None and source is not None
+    }
+    return {"score": item.score, "rank": rank, "channels": channels}
+
+
+def _channel_facts(document: Document, rank: int) -> dict[str, Any]:
+    facts: dict[str, Any] = {"rank": rank, "score": given_score(document)}
+    inner = facts_of(document).get("channels", {})
+    return {**facts, "channels": inner} if len(inner) > 1 else facts

@@ -1,0 +1,149 @@
+"""The vector side of a hybrid search: our own index, a vector store, or a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import run_in_executor
+
+from easyrag_core import InvalidParameterError, embed_in_batches
+from langchain_easyrag._convert import as_documents, documents_of_scores, rows_of
+from langchain_easyrag.retrievers._children import request_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import RetrieverLike
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.vectorstores import VectorStore
+
+    from easyrag_core import Chunk, Hit, HybridIndex
+
+__all__ = ["VectorSide", "weights_by_side"]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSide:
+    """Where vectors are searched; at most one of store and retriever is there.
+
+    Attributes:
+        index: Searched with `model` if there is neither store nor retriever.
+        model: Embeds the query for the index.
+        store: Embeds the query itself.
+        search_kwargs: Goes to the store with every search.
+        retriever: Any runnable from a query to documents.
+    """
+
+    index: HybridIndex
+    model: Embeddings | None
+    store: VectorStore | None
+    search_kwargs: Mapping[str, Any]
+    retriever: RetrieverLike | None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to ask."""
+        return any(side is not None for side in (self.model, self.store, self.retriever))
+
+    @property
+    def own_model(self) -> Embeddings | None:
+        """The model of the index, if it is the index that is asked."""
+        return self.model if self.store is None and self.retriever is None else None
+
+    def ask(self, query: str, k: int, config: RunnableConfig) -> Sequence[Document] | list[Hit]:
+        """Search.
+
+        Args:
+            query: The query; it is embedded once.
+            k: How many results are wanted.
+            config: Goes to the retriever.
+
+        Returns:
+            Hits of the index, or documents of the store or the retriever.
+        """
+        if self.retriever is not None:
+            size = request_size(self.retriever, k)
+            return as_documents(self.retriever.invoke(query, config, **size))
+        if self.store is not None:
+            return _nearest(self.store, query, {"k": k, **self.search_kwargs})
+        return [] if self.model is None else self._hits(self.model.embed_query(query), k)
+
+    async def aask(
+        self, query: str, k: int, config: RunnableConfig
+    ) -> Sequence[Document] | list[Hit]:
+        """Search: the async twin of `ask`."""
+        if self.retriever is not None:
+            size = request_size(self.retriever, k)
+            return as_documents(await self.retriever.ainvoke(query, config, **size))
+        if self.store is not None:
+            return await _anearest(self.store, query, {"k": k, **self.search_kwargs})
+        if self.model is None:
+            return []
+        return await run_in_executor(None, self._hits, await self.model.aembed_query(query), k)
+
+    def rows(self, chunks: Sequence[Chunk], *, show_progress: bool) -> list[Any]:
+        """Embed the chunks that the index has no vector of, if it is the index that is asked.
+
+        Args:
+            chunks: Chunks to be added.
+            show_progress: Show a bar.
+
+        Returns:
+            One vector or `None` per chunk.
+        """
+        model, pending = self.own_model, self.index.without_vector(chunks)
+        if model is None or not pending:
+            return [None] * len(chunks)
+        texts = [chunk.embedding_text for chunk in pending]
+        vectors = embed_in_batches(model.embed_documents, texts, show_progress=show_progress)
+        return rows_of(chunks, pending, vectors)
+
+    async def arows(self, chunks: Sequence[Chunk]) -> list[Any]:
+        """Embed chunks: the async twin of `rows`, without a progress bar."""
+        model, pending = self.own_model, self.index.without_vector(chunks)
+        if model is None or not pending:
+            return [None] * len(chunks)
+        vectors = await model.aembed_documents([chunk.embedding_text for chunk in pending])
+        return rows_of(chunks, pending, vectors)
+
+    def _hits(self, vector: Sequence[float], k: int) -> list[Hit]:
+        vectors = self.index.vectors
+        return [] if vectors is None else vectors.search(vector, k)
+
+
+def _nearest(store: VectorStore, query: str, search: Mapping[str, Any]) -> list[Document]:
+    """Search a store, with scores if it gives any."""
+    try:
+        return documents_of_scores(store.similarity_search_with_score(query, **search))
+    except NotImplementedError:
+        return store.similarity_search(query, **search)
+
+
+async def _anearest(store: VectorStore, query: str, search: Mapping[str, Any]) -> list[Document]:
+    try:
+        return documents_of_scores(await store.asimilarity_search_with_score(query, **search))
+    except NotImplementedError:
+        return await store.asimilarity_search(query, **search)
+
+
+def weights_by_side(weights: Any) -> Mapping[str, float] | None:
+    """Name two weights by the sides that they are for.
+
+    Args:
+        weights: The weight of the words and that of the vectors; named ones stay as they are.
+
+    Returns:
+        Weights by side.
+
+    Raises:
+        InvalidParameterError: There are not two.
+    """
+    if weights is None or isinstance(weights, Mapping):
+        return weights
+    if not isinstance(weights, list | tuple) or len(weights) != 2:
+        raise InvalidParameterError("weights", weights, "give two: of bm25 and of vector")
+    return dict(zip(("bm25", "vector"), weights, strict=True))

@@ -1,0 +1,325 @@
+"""Several retrievers asked at once, their rankings fused into one."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
+from pydantic import Field
+from typing_extensions import override
+
+from easyrag_core import (
+    FusedItem,
+    InvalidParameterError,
+    arun_channels,
+    reciprocal_rank_fusion,
+    run_channels,
+    score_fusion,
+)
+from easyrag_core.errors import check_choice, check_count
+from langchain_easyrag._convert import (
+    as_documents,
+    facts_of_fused,
+    given_score,
+    with_facts,
+)
+from langchain_easyrag._identity import fusion_keys
+from langchain_easyrag._settings import check_settings
+from langchain_easyrag.retrievers._children import ParentRetriever, channel_names, child_config
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from langchain_core.callbacks import (
+        AsyncCallbackManagerForRetrieverRun,
+        CallbackManagerForRetrieverRun,
+    )
+    from langchain_core.documents import Document
+    from langchain_core.runnables import RunnableConfig
+
+__all__ = ["FusionRetriever", "fuse_documents", "fused_with_facts"]
+
+_logger = logging.getLogger(__name__)
+
+
+class FusionRetriever(ParentRetriever):
+    """Ask several retrievers at once and fuse their rankings.
+
+    Takes the arguments of LangChain's `EnsembleRetriever`. The retrievers run in parallel, in
+    threads or as tasks; each gets the caller's whole config and a child run. One that fails or
+    is late is left out with a warning. Each retriever has one vote per document; documents are
+    told apart by `id_key` if given, else by their id, else by content and source. Results are
+    copies: fused score, and rank and score per retriever, are under `metadata["easyrag"]`.
+
+    Instantiate:
+        ```python
+        from langchain_easyrag import FusionRetriever
+
+        retriever = FusionRetriever(retrievers=[bm25, vectors.as_retriever()], weights=[1, 2], k=5)
+        ```
+
+    Search:
+        ```python
+        retriever.invoke("what is RAG?", config={"tags": ["web"]}, k=3)
+        ```
+    """
+
+    retrievers: list[RetrieverLike]
+    """Who is asked: retrievers, or any runnables from a query to documents."""
+
+    weights: list[float] | None = None
+    """How much each retriever's vote counts; 1 each if not given."""
+
+    rank_constant: float = 60
+    """The larger, the less the first ranks stand out."""
+
+    id_key: str | None = None
+    """Documents with the same metadata value under this key are taken for one."""
+
+    score_key: str | None = None
+    """Where retrievers that are not ours put their scores, higher is better."""
+
+    fusion: str = "rrf"
+    """`"rrf"` fuses ranks, `"score"` adds scores that were brought to [0, 1] per retriever."""
+
+    k: int | None = Field(default=None)
+    """How many documents to return; `None` returns all."""
+
+    channel_timeout: float | None = 15.0
+    """Seconds that each retriever has; `None` waits for ever."""
+
+    strict: bool = False
+    """Raise a failing retriever's own error instead of going on without it."""
+
+    def __init__(
+        self,
+        *,
+        retrievers: Sequence[RetrieverLike],
+        weights: Sequence[float] | None = None,
+        c: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Check the settings.
+
+        Args:
+            retrievers: Who is asked, at least one.
+            weights: One finite number >= 0 per retriever, not all of them 0.
+            c: `rank_constant` by the name that `EnsembleRetriever` gives it.
+            **kwargs: The fields of this class; `tags`, `metadata` and `name`.
+
+        Raises:
+            InvalidParameterError: A setting is not as above.
+        """
+        if c is not None:
+            if "rank_constant" in kwargs:
+                raise InvalidParameterError("c", c, "rank_constant is given as well")
+            kwargs["rank_constant"] = c
+        if not retrievers:
+            raise InvalidParameterError("retrievers", retrievers, "give at least one")
+        # An empty list of weights means none, as it does for EnsembleRetriever.
+        votes = list(weights) if weights else None
+        fields = {**kwargs, "retrievers": list(retrievers), "weights": votes}
+        check_settings(fields, known=type(self).model_fields, channels=len(retrievers))
+        super().__init__(**fields)
+
+    @property
+    def c(self) -> float:
+        """The rank constant by the name that `EnsembleRetriever` gives it."""
+        return self.rank_constant
+
+    @override
+    def asked(self) -> Sequence[RetrieverLike]:
+        """Return the runnables that are asked."""
+        return self.retrievers
+
+    @override
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        parent_config: RunnableConfig | None = None,
+    ) -> list[Document]:
+        def ask(child: RetrieverLike, tag: str) -> list[Document]:
+            return as_documents(child.invoke(query, child_config(parent_config, run_manager, tag)))
+
+        outcome = run_channels(
+            {name: partial(ask, child, tag) for name, tag, child in self._channels()},
+            timeout=self.channel_timeout,
+            strict=self.strict,
+        )
+        return self._fused(outcome.results, k)
+
+    @override
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        parent_config: RunnableConfig | None = None,
+    ) -> list[Document]:
+        async def ask(child: RetrieverLike, tag: str) -> list[Document]:
+            config = child_config(parent_config, run_manager, tag)
+            return as_documents(await child.ainvoke(query, config))
+
+        outcome = await arun_channels(
+            {name: partial(ask, child, tag) for name, tag, child in self._channels()},
+            timeout=self.channel_timeout,
+            strict=self.strict,
+        )
+        return self._fused(outcome.results, k)
+
+    def _channels(self) -> list[tuple[str, str, RetrieverLike]]:
+        tags = [f"retriever_{number}" for number in range(1, len(self.retrievers) + 1)]
+        return list(zip(channel_names(self.retrievers), tags, self.retrievers, strict=True))
+
+    def _fused(self, answers: Mapping[str, list[Document]], k: int | None) -> list[Document]:
+        return fused_with_facts(
+            {name: answers.get(name, []) for name, _, _ in self._channels()},
+            weights=self.weights,
+            rank_constant=self.rank_constant,
+            fusion=self.fusion,
+            id_key=self.id_key,
+            score_key=self.score_key,
+            k=self.k if k is None else check_count("k", k),
+        )
+
+
+def fuse_documents(
+    rankings: Sequence[Sequence[Document]],
+    *,
+    weights: Sequence[float] | None = None,
+    rank_constant: float = 60,
+    fusion: str = "rrf",
+    id_key: str | None = None,
+    score_key: str | None = None,
+    k: int | None = None,
+) -> list[FusedItem[Document]]:
+    """Fuse rankings of documents.
+
+    Args:
+        rankings: Documents, best first, one sequence per ranking.
+        weights: One finite number >= 0 per ranking. Default: 1 each.
+        rank_constant: Finite, >= 0; the larger, the less the first ranks stand out.
+        fusion: `"rrf"` fuses ranks; `"score"` adds scores that were brought to [0, 1] per
+            ranking. A ranking without any score is then taken by its ranks.
+        id_key: Documents with the same metadata value under this key are taken for one.
+            Default: by id, else by content and source.
+        score_key: Metadata key of scores that are not ours.
+        k: How many to return; `None` returns all.
+
+    Returns:
+        Items, best first. An item's key is the document itself, uncopied, from the ranking
+        that puts it highest.
+
+    Raises:
+        InvalidParameterError: A setting is not as above.
+
+    >>> from langchain_core.documents import Document
+    >>> a, b, c = (Document(text, id=text) for text in "abc")
+    >>> [item.key.id for item in fuse_documents([[a, b], [b, c]], k=2)]
+    ['b', 'a']
+    """
+    fused = _Fusion(rankings, id_key=id_key, score_key=score_key)
+    items = fused.items(fusion, weights=weights, rank_constant=rank_constant, k=k)
+    return [FusedItem(fused.best(item), item.score, item.ranks) for item in items]
+
+
+def fused_with_facts(
+    rankings: Mapping[str, Sequence[Document]],
+    *,
+    fusion: str = "rrf",
+    weights: Sequence[float] | None = None,
+    rank_constant: float = 60,
+    id_key: str | None = None,
+    score_key: str | None = None,
+    k: int | None = None,
+) -> list[Document]:
+    """Fuse named rankings; like `fuse_documents`, but returns copies with their facts.
+
+    Args:
+        rankings: Documents, best first, by the name of the ranking.
+        fusion: `"rrf"` or `"score"`.
+        weights: One finite number >= 0 per ranking. Default: 1 each.
+        rank_constant: Finite, >= 0.
+        id_key: Metadata key that tells documents apart.
+        score_key: Metadata key of scores that are not ours.
+        k: How many to return; `None` returns all.
+
+    Returns:
+        Copies, best first.
+
+    Raises:
+        InvalidParameterError: A setting is not as above.
+    """
+    fused = _Fusion(list(rankings.values()), id_key=id_key, score_key=score_key)
+    items = fused.items(fusion, weights=weights, rank_constant=rank_constant, k=k)
+    explained = []
+    for rank, item in enumerate(items, start=1):
+        facts = facts_of_fused(item, rank, fused.sources(item, rankings))
+        explained.append(with_facts(fused.best(item), facts))
+    return explained
+
+
+class _Fusion:
+    """Rankings with their keys, to find the document behind a fused key again."""
+
+    def __init__(
+        self,
+        rankings: Sequence[Sequence[Document]],
+        *,
+        id_key: str | None,
+        score_key: str | None,
+    ) -> None:
+        self._rankings = rankings
+        self._keys = fusion_keys(rankings, id_key=id_key)
+        self._score_key = score_key
+
+    def items(
+        self,
+        fusion: str,
+        *,
+        weights: Sequence[float] | None,
+        rank_constant: float,
+        k: int | None,
+    ) -> list[FusedItem[Hashable]]:
+        if check_choice("fusion", fusion, ("rrf", "score")) == "rrf":
+            return reciprocal_rank_fusion(
+                self._keys, weights=weights, rank_constant=rank_constant, k=k
+            )
+        pairs = [
+            list(zip(keys, self._scores(ranking), strict=True))
+            for keys, ranking in zip(self._keys, self._rankings, strict=True)
+        ]
+        return score_fusion(pairs, weights=weights, k=k)
+
+    def _scores(self, ranking: Sequence[Document]) -> list[float | None]:
+        scores = [given_score(document, score_key=self._score_key) for document in ranking]
+        if any(score is not None for score in scores):
+            return scores
+        if ranking:
+            _logger.warning("A ranking gives no scores: its ranks are taken in their place.")
+        return [-float(rank) for rank in range(len(ranking))]
+
+    def best(self, item: FusedItem[Hashable]) -> Document:
+        best = min(filter(None, item.ranks))  # there is no rank 0
+        return self._document(item.ranks.index(best), item)
+
+    def sources(
+        self, item: FusedItem[Hashable], names: Iterable[str]
+    ) -> dict[str, Document | None]:
+        return {
+            name: None if rank is None else self._document(number, item)
+            for number, (name, rank) in enumerate(zip(names, item.ranks, strict=True))
+        }
+
+    def _document(self, number: int, item: FusedItem[Hashable]) -> Document:
+        # By rank when ranks were fused; when scores were, a ranking may have been unsorted.
+        keys, rank = self._keys[number], item.ranks[number]
+        if rank is not None and rank <= len(keys) and keys[rank - 1] == item.key:
+            return self._rankings[number][rank - 1]
+        return self._rankings[number][keys.index(item.key)]

@@ -1,0 +1,400 @@
+"""Words and meaning together: BM25 and vectors over the same documents."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads it
+from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
+from langchain_core.runnables import run_in_executor
+from langchain_core.vectorstores import VectorStore  # noqa: TC002 - pydantic reads it
+from pydantic import Field, InstanceOf
+from typing_extensions import override
+
+from easyrag_core import (
+    HybridConfig,
+    HybridIndex,
+    InvalidParameterError,
+    arun_channels,
+    fuse_hits,
+    run_channels,
+)
+from easyrag_core.errors import check_count
+from langchain_easyrag._convert import (
+    chunks_of_documents,
+    documents_of_hits,
+    documents_of_stored,
+    documents_of_texts,
+    stored_documents,
+)
+from langchain_easyrag._settings import check_settings
+from langchain_easyrag.retrievers._children import ParentRetriever, child_config
+from langchain_easyrag.retrievers._vector_side import VectorSide, weights_by_side
+from langchain_easyrag.retrievers.fusion import fused_with_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from os import PathLike
+
+    from langchain_core.callbacks import (
+        AsyncCallbackManagerForRetrieverRun,
+        CallbackManagerForRetrieverRun,
+    )
+    from langchain_core.documents import Document
+    from langchain_core.runnables import RunnableConfig
+
+    from easyrag_core import Analyzer, Chunk, ChunkStore, Hit
+
+__all__ = ["HybridRetriever"]
+
+_logger = logging.getLogger(__name__)
+
+
+class HybridRetriever(ParentRetriever):
+    """Search by words and by meaning at once, and fuse both rankings.
+
+    The words are found by an index of our own. The meaning is found by the same index with an
+    embedding model, by any vector store, or by any retriever. Both sides run in parallel; one
+    that fails or is late is left out with a warning. Without a vector side it is BM25 alone,
+    with a warning. Results are copies: fused score, and rank and score per side, are under
+    `metadata["easyrag"]`.
+
+    Instantiate:
+        ```python
+        from langchain_easyrag import HybridRetriever
+
+        own = HybridRetriever.from_documents(documents, embeddings)
+        ```
+
+    Search:
+        ```python
+        own.invoke("what is RAG?", k=5)
+        ```
+
+    Keep up to date:
+        ```python
+        own.add_documents(new_documents)
+        own.delete(["an id"])
+        own.persist("index")
+        ```
+    """
+
+    index: HybridIndex = Field(repr=False)
+    """Words, content and, with `embeddings`, vectors."""
+
+    embeddings: Embeddings | None = None
+    """Embeds queries and documents for the index."""
+
+    vector_store: VectorStore | None = None
+    """The vector side, instead of the index."""
+
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Goes to the vector store with every search."""
+
+    vector_retriever: RetrieverLike | None = None
+    """The vector side, instead of the index; its documents are its own affair."""
+
+    k: int = 10
+    """How many documents to return."""
+
+    settings: InstanceOf[HybridConfig] = Field(default_factory=HybridConfig)
+    """How both sides are asked and fused; the index's own where nothing else is said."""
+
+    strict: bool = False
+    """Raise a failing side's own error instead of going on without it."""
+
+    def __init__(self, *, index: HybridIndex | None = None, **kwargs: Any) -> None:
+        """Check the settings.
+
+        Args:
+            index: Where the documents are. Default: a new, empty one.
+            **kwargs: The fields of this class, and those of `HybridConfig` to change single
+                ones: `bm25_k`, `vector_k`, `fusion`, `rank_constant`, `weights` (by side, or
+                two in this order), `channel_timeout`; `tags`, `metadata` and `name`.
+
+        Raises:
+            InvalidParameterError: A setting is out of range, or there is more than one vector
+                side.
+        """
+        changed = {f.name: kwargs.pop(f.name) for f in fields(HybridConfig) if f.name in kwargs}
+        kept = kwargs.get("settings") or (HybridConfig() if index is None else index.config)
+        if "weights" in changed:
+            changed["weights"] = weights_by_side(changed["weights"])
+        settings = replace(kept, **changed)
+        index = HybridIndex(settings) if index is None else index
+        kwargs.update(index=index, settings=settings)
+        check_settings(kwargs, known=type(self).model_fields)
+        super().__init__(**kwargs)
+        if self.vector_store is not None and self.vector_retriever is not None:
+            raise InvalidParameterError(
+                "vector_retriever", self.vector_retriever, "vector_store is given as well"
+            )
+        if not self._vector_side.exists:
+            _logger.warning("No embeddings and no vector store: searching by BM25 alone.")
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        embeddings: Embeddings | None = None,
+        *,
+        add_to_vector_store: bool = True,
+        show_progress: bool = False,
+        **kwargs: Any,
+    ) -> Self:
+        """Index documents.
+
+        Args:
+            documents: The documents; they stay as they are.
+            embeddings: Embeds them, and the queries.
+            add_to_vector_store: Add them to `vector_store` too; say `False` if they are there.
+            show_progress: Show a bar.
+            **kwargs: Further arguments of the constructor.
+
+        Returns:
+            The retriever.
+        """
+        retriever = cls(embeddings=embeddings, **kwargs)
+        retriever.add_documents(
+            documents, add_to_vector_store=add_to_vector_store, show_progress=show_progress
+        )
+        return retriever
+
+    @classmethod
+    async def afrom_documents(
+        cls,
+        documents: Iterable[Document],
+        embeddings: Embeddings | None = None,
+        *,
+        add_to_vector_store: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Index documents: the async twin of `from_documents`."""
+        retriever = cls(embeddings=embeddings, **kwargs)
+        await retriever.aadd_documents(documents, add_to_vector_store=add_to_vector_store)
+        return retriever
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        embeddings: Embeddings | None = None,
+        metadatas: Iterable[dict[Any, Any]] | None = None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Index texts.
+
+        Args:
+            texts: The texts.
+            embeddings: Embeds them, and the queries.
+            metadatas: One dict per text.
+            ids: One id per text.
+            **kwargs: Further arguments of `from_documents`.
+
+        Returns:
+            The retriever.
+
+        Raises:
+            InvalidParameterError: There are more or fewer metadata or ids than texts.
+        """
+        return cls.from_documents(documents_of_texts(texts, metadatas, ids), embeddings, **kwargs)
+
+    @property
+    def _vector_side(self) -> VectorSide:
+        return VectorSide(
+            index=self.index,
+            model=self.embeddings,
+            store=self.vector_store,
+            search_kwargs=self.search_kwargs,
+            retriever=self.vector_retriever,
+        )
+
+    @override
+    def asked(self) -> Sequence[RetrieverLike]:
+        """Return the runnables that are asked."""
+        return [] if self.vector_retriever is None else [self.vector_retriever]
+
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        *,
+        add_to_vector_store: bool = True,
+        show_progress: bool = False,
+    ) -> list[str]:
+        """Add documents; one that is there under the same id is replaced.
+
+        Args:
+            documents: The documents; they stay as they are. One without an id gets one that
+                depends on its content and its source only.
+            add_to_vector_store: Add them to `vector_store` too.
+            show_progress: Show a bar while embedding.
+
+        Returns:
+            Their ids.
+        """
+        chunks = chunks_of_documents(documents)
+        rows = self._vector_side.rows(chunks, show_progress=show_progress)
+        names, new = self._names(chunks)
+        store = self.vector_store if add_to_vector_store else None
+        if store is not None:
+            store.add_documents(documents_of_stored(chunks), ids=names)
+        try:
+            self.index.add(chunks, rows)
+        except Exception:
+            if store is not None and new:
+                store.delete(new)
+            raise
+        return names
+
+    async def aadd_documents(
+        self, documents: Iterable[Document], *, add_to_vector_store: bool = True
+    ) -> list[str]:
+        """Add documents: the async twin of `add_documents`, without a progress bar."""
+        chunks = await run_in_executor(None, chunks_of_documents, documents)
+        rows = await self._vector_side.arows(chunks)
+        names, new = self._names(chunks)
+        store = self.vector_store if add_to_vector_store else None
+        if store is not None:
+            await store.aadd_documents(documents_of_stored(chunks), ids=names)
+        try:
+            await run_in_executor(None, self.index.add, chunks, rows)
+        except Exception:
+            if store is not None and new:
+                await store.adelete(new)
+            raise
+        return names
+
+    def _names(self, chunks: Sequence[Chunk]) -> tuple[list[str], list[str]]:
+        """Return all ids, and those that are not here yet."""
+        names = [chunk.id for chunk in chunks]
+        return names, [name for name in names if name not in self.index]
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents, in the vector store too; ids that are not there are ignored.
+
+        Args:
+            ids: The ids.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            InvalidParameterError: `ids` is a single string.
+        """
+        removed = self.index.remove(ids)
+        if self.vector_store is not None:
+            self.vector_store.delete(list(ids))
+        return removed
+
+    async def adelete(self, ids: Sequence[str]) -> int:
+        """Remove documents: the async twin of `delete`."""
+        removed = await run_in_executor(None, self.index.remove, ids)
+        if self.vector_store is not None:
+            await self.vector_store.adelete(list(ids))
+        return removed
+
+    @override
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        parent_config: RunnableConfig | None = None,
+    ) -> list[Document]:
+        wanted = check_count("k", self.k if k is None else k)
+        calls: dict[str, Callable[[], Sequence[Any]]] = {
+            "bm25": partial(self.index.bm25.search, query, max(self.settings.bm25_k, wanted))
+        }
+        if self._vector_side.exists:
+            reach = max(self.settings.vector_k, wanted)
+            config = child_config(parent_config, run_manager, "vector")
+            calls["vector"] = partial(self._vector_side.ask, query, reach, config)
+        outcome = run_channels(calls, timeout=self.settings.channel_timeout, strict=self.strict)
+        return self._fused({name: outcome.results.get(name, []) for name in calls}, wanted)
+
+    @override
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        parent_config: RunnableConfig | None = None,
+    ) -> list[Document]:
+        wanted = check_count("k", self.k if k is None else k)
+        search, reach = self.index.bm25.search, max(self.settings.bm25_k, wanted)
+        calls: dict[str, Callable[[], Awaitable[Sequence[Any]]]] = {
+            "bm25": partial(run_in_executor, None, search, query, reach)
+        }
+        if self._vector_side.exists:
+            reach = max(self.settings.vector_k, wanted)
+            config = child_config(parent_config, run_manager, "vector")
+            calls["vector"] = partial(self._vector_side.aask, query, reach, config)
+        outcome = await arun_channels(
+            calls, timeout=self.settings.channel_timeout, strict=self.strict
+        )
+        answers = {name: outcome.results.get(name, []) for name in calls}
+        return await run_in_executor(None, self._fused, answers, wanted)
+
+    def _fused(self, answers: Mapping[str, Sequence[Any]], k: int) -> list[Document]:
+        side = self._vector_side
+        if side.own_model is not None or not side.exists:
+            return self._found(fuse_hits(answers, config=self.settings, k=k))
+        return fused_with_facts(
+            {"bm25": self._found(answers["bm25"]), "vector": answers["vector"]},
+            weights=self.settings.weights_of(answers),
+            rank_constant=self.settings.rank_constant,
+            fusion=self.settings.fusion,
+            k=k,
+        )
+
+    def _found(self, hits: Sequence[Hit]) -> list[Document]:
+        return documents_of_hits(hits, stored_documents(self.index, [hit.id for hit in hits]))
+
+    def persist(self, path: str | PathLike[str]) -> None:
+        """Save the index as one folder, in one step; a vector store keeps its own.
+
+        Args:
+            path: A new or empty folder, or one that holds an earlier save.
+
+        Raises:
+            IndexFormatError: The path holds something else.
+            InvalidParameterError: Metadata of a document are no JSON values.
+            OSError: The disk refuses.
+        """
+        self.index.save(path)
+
+    @classmethod
+    def from_persist_dir(
+        cls,
+        path: str | PathLike[str],
+        embeddings: Embeddings | None = None,
+        *,
+        store: ChunkStore | None = None,
+        analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Load what `persist` saved.
+
+        Args:
+            path: The folder.
+            embeddings: The model that the documents were embedded with.
+            store: The content, if the index was saved without.
+            analyzer: What the index was built with, if that was no analyzer of ours.
+            **kwargs: Further arguments of the constructor.
+
+        Returns:
+            The retriever.
+
+        Raises:
+            FileNotFoundError: The path does not exist.
+            IndexFormatError: What is there is damaged, foreign or of another version.
+        """
+        index = HybridIndex.load(path, store=store, analyzer=analyzer)
+        return cls(index=index, embeddings=embeddings, **kwargs)

@@ -1,0 +1,23 @@
+"""The algorithms as LlamaIndex parts: node parsers, retrievers, postprocessors."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from easyrag_core import MissingDependencyError
+
+if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
+    raise MissingDependencyError("llama-index-core", "llamaindex")
+
+from llamaindex_easyrag.node_parsers import DocumentNodeParser
+from llamaindex_easyrag.postprocessors import MMRPostprocessor, RRFPostprocessor
+from llamaindex_easyrag.retrievers import BM25Retriever, FusionRetriever, HybridRetriever
+
+__all__ = [
+    "BM25Retriever",
+    "DocumentNodeParser",
+    "FusionRetriever",
+    "HybridRetriever",
+    "MMRPostprocessor",
+    "RRFPostprocessor",
+]

@@ -1,0 +1,139 @@
+"""Metadata filters, evaluated on nodes."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.vector_stores.types import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llama_index.core.schema import BaseNode
+
+__all__ = ["matches"]
+
+# What vector stores call the document that a node comes from; the framework adds these keys.
+_DOCUMENT_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
+_EMPTY: tuple[Any, ...] = (None, "", [])
+_WORDS = {"true": True, "false": False}
+
+
+def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
+    """Tell whether a node passes the filters.
+
+    As the framework's own evaluation, and: filters nest; a value of another type does not match
+    instead of raising; `NOT` passes what none of its parts match; a missing key, like `None`,
+    matches `!=`, `nin` and `is_empty` only; `in` with a plain string means that string and no
+    part of it; numbers written as text are compared as numbers; `"true"` is true.
+
+    Args:
+        filters: The filters; `None` and an empty list let everything pass.
+        node: Any node.
+
+    Returns:
+        Whether the node passes.
+    """
+    if filters is None or not filters.filters:
+        return True
+    passed = (_passes(part, node) for part in filters.filters)
+    condition = filters.condition or FilterCondition.AND
+    if condition == FilterCondition.AND:
+        return all(passed)
+    return any(passed) is (condition == FilterCondition.OR)
+
+
+def _passes(part: MetadataFilter | MetadataFilters, node: BaseNode) -> bool:
+    if isinstance(part, MetadataFilters):
+        return matches(part, node)
+    found = node.metadata.get(part.key)
+    if found is None and part.key in _DOCUMENT_KEYS:
+        found = node.ref_doc_id
+    if part.operator == FilterOperator.IS_EMPTY:
+        return found in _EMPTY
+    if part.operator == FilterOperator.NE:
+        return found is None or not _equal(found, part.value)
+    if part.operator == FilterOperator.NIN:
+        return found is None or not _is_in(found, part.value)
+    return found is not None and _TESTS[part.operator](found, part.value)
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    if isinstance(found, bool) and isinstance(wanted, str):
+        wanted = _WORDS.get(wanted.strip().lower())
+    return bool(found == wanted)
+
+
+def _is_in(found: Any, wanted: Any) -> bool:
+    return any(_equal(found, value) for value in _as_list(wanted))
+
+
+def _contains(found: Any, value: Any) -> bool:
+    if isinstance(found, str):
+        return isinstance(value, str) and value in found
+    return isinstance(found, list | tuple | set) and any(_equal(item, value) for item in found)
+
+
+def _compares(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def test(found: Any, wanted: Any) -> bool:
+        if isinstance(found, str) and isinstance(wanted, str):
+            return compare(found, wanted)
+        left, right = _number(found), _number(wanted)
+        return left is not None and right is not None and compare(left, right)
+
+    return test
+
+
+def _text_match(found: Any, wanted: Any) -> bool:
+    return isinstance(found, str) and isinstance(wanted, str) and wanted in found
+
+
+def _text_match_insensitive(found: Any, wanted: Any) -> bool:
+    both = isinstance(found, str) and isinstance(wanted, str)
+    return both and wanted.lower() in found.lower()
+
+
+def _all(found: Any, wanted: Any) -> bool:
+    return all(_contains(found, value) for value in _as_list(wanted))
+
+
+def _any(found: Any, wanted: Any) -> bool:
+    return any(_contains(found, value) for value in _as_list(wanted))
+
+
+_TESTS: dict[FilterOperator, Callable[[Any, Any], bool]] = {
+    FilterOperator.EQ: _equal,
+    FilterOperator.GT: _compares(operator.gt),
+    FilterOperator.GTE: _compares(operator.ge),
+    FilterOperator.LT: _compares(operator.lt),
+    FilterOperator.LTE: _compares(operator.le),
+    FilterOperator.IN: _is_in,
+    FilterOperator.ANY: _any,
+    FilterOperator.ALL: _all,
+    FilterOperator.CONTAINS: _contains,
+    FilterOperator.TEXT_MATCH: _text_match,
+    FilterOperator.TEXT_MATCH_INSENSITIVE: _text_match_insensitive,
+}
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple | set) else [value]
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    for read in (int, float):
+        try:
+            return read(value) if isinstance(value, str) else None
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,200 @@
+"""What FusionRetriever and HybridRetriever share: settings of a fusion, and its result."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from llama_index.core.instrumentation.events.exception import ExceptionEvent
+from llama_index_instrumentation import get_dispatcher
+
+from easyrag_core import FusedItem, InvalidParameterError, reciprocal_rank_fusion, score_fusion
+from llamaindex_easyrag._facts import facts_of_fused, scored_node
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from llama_index.core.schema import NodeWithScore
+
+    from easyrag_core import ChannelOutcome
+
+__all__ = ["Fusion", "checked_weights", "distinct_names", "fused_nodes", "reported"]
+
+_logger = logging.getLogger(__name__)
+_dispatcher = get_dispatcher(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """How rankings become one.
+
+    Attributes:
+        by: `"rrf"` by rank, `"score"` by score.
+        normalization: For scores: `"min_max"`, `"z_score"` or `"none"`.
+        combine: For scores: `"sum"`, `"max"` or `"mnz"`.
+        weights: One per ranking; `None` weighs all the same.
+        rank_constant: For ranks.
+    """
+
+    by: str = "rrf"
+    normalization: str = "min_max"
+    combine: str = "sum"
+    weights: tuple[float, ...] | None = None
+    rank_constant: float = 60
+
+    def fuse(
+        self, rankings: Sequence[Sequence[NodeWithScore]], *, k: int | None = None
+    ) -> list[FusedItem[str]]:
+        """Fuse rankings of nodes; a node is known by its id.
+
+        Args:
+            rankings: Scored nodes, best first.
+            k: How many are wanted; `None` gives all.
+
+        Returns:
+            Fused ids, best first.
+
+        Raises:
+            InvalidParameterError: A setting is not allowed.
+        """
+        if self.by == "rrf":
+            return reciprocal_rank_fusion(
+                [[found.node.id_ for found in ranking] for ranking in rankings],
+                weights=self.weights,
+                rank_constant=self.rank_constant,
+                k=k,
+            )
+        pairs = [_scored_ids(ranking) for ranking in rankings]
+        items = score_fusion(
+            pairs,
+            weights=self.weights,
+            normalization=self.normalization,
+            combine=self.combine,
+        )
+        weights = self.weights or (1.0,) * len(pairs)
+        voting = [pairs if weight else [] for pairs, weight in zip(pairs, weights, strict=True)]
+        return (items + _without_votes(items, voting))[:k]
+
+
+def _scored_ids(ranking: Sequence[NodeWithScore]) -> list[tuple[str, float | None]]:
+    scores = [found.score for found in ranking]
+    if ranking and all(score is None for score in scores):
+        _logger.warning("A ranking gives no scores: its ranks are taken in their place.")
+        scores = [-float(rank) for rank in range(len(ranking))]
+    return [(found.node.id_, score) for found, score in zip(ranking, scores, strict=True)]
+
+
+def _without_votes(
+    items: Sequence[FusedItem[str]], pairs: Sequence[Sequence[tuple[str, float | None]]]
+) -> list[FusedItem[str]]:
+    """The nodes that have no score in any ranking: they stand last, but they are not lost."""
+    known = {item.key for item in items}
+    places = [{pair[0]: rank for rank, pair in enumerate(ranking, 1)} for ranking in pairs]
+    left = dict.fromkeys(key for ranking in places for key in ranking if key not in known)
+    score = min([0.0, *(item.score for item in items[-1:])])
+    return [FusedItem(key, score, tuple(ranks.get(key) for ranks in places)) for key in left]
+
+
+def checked_weights(
+    name: str, weights: Sequence[float] | None, number: int
+) -> tuple[float, ...] | None:
+    """Refuse weights that could only fail, or find nothing, later.
+
+    Args:
+        name: The parameter's name, for the message.
+        weights: What the caller gave.
+        number: How many there must be.
+
+    Returns:
+        The weights; `None` if there are none.
+
+    Raises:
+        InvalidParameterError: They are not as many finite numbers of at least 0, not all 0.
+    """
+    if weights is None:
+        return None
+    told = tuple(weights)
+    if len(told) != number or not any(told) or not all(math.isfinite(w) and w >= 0 for w in told):
+        allowed = f"give {number} finite numbers of at least 0, not all of them 0"
+        raise InvalidParameterError(name, told, allowed)
+    return told
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Number names that come again.
+
+    Args:
+        names: Any names.
+
+    Returns:
+        As many names, all different.
+
+    >>> distinct_names(["bm25", "vector", "bm25"])
+    ['bm25', 'vector', 'bm25 2']
+    """
+    seen: Counter[str] = Counter()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return told
+
+
+def reported(errors: Mapping[str, BaseException]) -> dict[str, str]:
+    """Report failed channels as events.
+
+    Args:
+        errors: Channel name to its error.
+
+    Returns:
+        The errors as text, for the facts of those nodes that were found all the same.
+    """
+    for error in errors.values():
+        _dispatcher.event(ExceptionEvent(exception=error))
+    return {name: repr(error) for name, error in errors.items()}
+
+
+def fused_nodes(
+    names: Sequence[str],
+    outcome: ChannelOutcome[list[NodeWithScore]],
+    fusion: Fusion,
+    *,
+    k: int,
+) -> list[NodeWithScore]:
+    """Fuse what the channels gave.
+
+    Args:
+        names: All channels, in order.
+        outcome: Their answers and errors; an error is reported as an event.
+        fusion: The settings.
+        k: How many nodes are wanted.
+
+    Returns:
+        Copies of the nodes with fused scores; each carries its rank and raw score in every
+        channel, and which channels failed.
+    """
+    failed = reported(outcome.errors)
+    rankings = [outcome.results.get(name, []) for name in names]
+    nodes = []
+    for rank, item in enumerate(fusion.fuse(rankings, k=k), start=1):
+        sources = {
+            name: None if place is None else _at(ranking, item.key, place)
+            for name, ranking, place in zip(names, rankings, item.ranks, strict=True)
+        }
+        facts = facts_of_fused(item, rank, sources) | ({"failed": failed} if failed else {})
+        ranked = [(place, name) for name, place in zip(names, item.ranks, strict=True) if place]
+        # The first of those that rank it best: `min` keeps the order of the channels.
+        best = sources[min(ranked, key=itemgetter(0))[1]]
+        nodes += [] if best is None else [scored_node(best.node, item.score, facts)]
+    return nodes
+
+
+def _at(ranking: Sequence[NodeWithScore], node_id: str, place: int) -> NodeWithScore | None:
+    """Find a node by its rank; a ranking that was sorted by score first is searched."""
+    if place <= len(ranking) and ranking[place - 1].node.id_ == node_id:
+        return ranking[place - 1]
+    return next((found for found in ranking if found.node.id_ == node_id), None)

@@ -1,0 +1,93 @@
+"""The LlamaIndex room as a user types it: read by mypy and pyright, never run.
+
+A line with an ignore shows a mistake that the types refuse; were it accepted, the ignore would
+be unused and the check would fail.
+"""
+# ruff: noqa: TC002 - a user imports what is needed, and so do these lines
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.node_parser import MetadataAwareTextSplitter, NodeParser
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    NodeWithScore,
+    QueryBundle,
+    TransformComponent,
+)
+
+from easyrag_core import BM25Params, StandardAnalyzer
+from llamaindex_easyrag import (
+    BM25Retriever,
+    DocumentNodeParser,
+    FusionRetriever,
+    HybridRetriever,
+    MMRPostprocessor,
+    RRFPostprocessor,
+)
+
+__all__: list[str] = []
+
+
+def takes_retriever(retriever: BaseRetriever) -> None:
+    """Stand for a query engine."""
+
+
+def takes_postprocessors(*postprocessors: BaseNodePostprocessor) -> None:
+    """Stand for the same."""
+
+
+def takes_transform(transform: TransformComponent) -> None:
+    """Stand for an ingestion pipeline."""
+
+
+async def parsing(documents: list[Document]) -> None:
+    """Documents into nodes."""
+    parser = DocumentNodeParser(chunk_size=200, chunk_overlap=20, boundary="word")
+    takes_transform(parser)
+    as_splitter: MetadataAwareTextSplitter = parser
+    as_parser: NodeParser = DocumentNodeParser.from_defaults()
+    assert_type(as_splitter.split_text("x"), list[str])
+    assert_type(as_parser.get_nodes_from_documents(documents), list[BaseNode])
+    assert_type(await parser.aget_nodes_from_documents(documents), list[BaseNode])
+    DocumentNodeParser(length_function=len, length="characters")
+    DocumentNodeParser(chunk_size="200")  # type: ignore[arg-type]
+    DocumentNodeParser(sizes=200)  # type: ignore[call-arg]
+
+
+async def searching(nodes: list[BaseNode]) -> None:
+    """Nodes found by words."""
+    retriever = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=5)
+    assert_type(retriever, BM25Retriever)
+    takes_retriever(retriever)
+    takes_retriever(BM25Retriever(nodes, analyzer=StandardAnalyzer(), params=BM25Params(k1=1.2)))
+    assert_type(retriever.retrieve("x"), list[NodeWithScore])
+    assert_type(await retriever.aretrieve(QueryBundle("x")), list[NodeWithScore])
+    BM25Retriever.from_defaults(nodes=nodes, similarity_top_k="5")  # type: ignore[arg-type]
+
+
+def combining(words: BaseRetriever, vectors: BaseRetriever) -> None:
+    """Several retrievers into one."""
+    fused = FusionRetriever([words, vectors], similarity_top_k=5, retriever_weights=[1, 2])
+    takes_retriever(fused)
+    assert_type(fused.retrieve("x"), list[NodeWithScore])
+
+
+def hybrid(nodes: list[BaseNode], model: BaseEmbedding, vectors: BaseRetriever) -> None:
+    """Words and vectors, from an own index or from the user's."""
+    retriever = HybridRetriever.from_defaults(nodes=nodes, embed_model=model, similarity_top_k=5)
+    takes_retriever(retriever)
+    assert_type(retriever.retrieve("x"), list[NodeWithScore])
+    takes_retriever(HybridRetriever.from_defaults(nodes=nodes, vector_retriever=vectors))
+
+
+def postprocessing(found: list[NodeWithScore], model: BaseEmbedding) -> None:
+    """Nodes into fewer nodes."""
+    diverse = MMRPostprocessor(top_n=4, lambda_mult=0.5, embed_model=model)
+    takes_postprocessors(diverse, RRFPostprocessor(top_n=4))
+    assert_type(diverse.postprocess_nodes(found, query_str="x"), list[NodeWithScore])
