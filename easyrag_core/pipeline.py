@@ -61,6 +61,7 @@ def run_channels(
 
     Raises:
         AllChannelsFailedError: No channel answered.
+        Exception: Under `strict`, what the first failing channel raised.
         InvalidParameterError: The timeout is not a positive number.
 
     >>> run_channels({"a": lambda: 1, "b": lambda: 1 // 0}).results
@@ -95,6 +96,7 @@ async def arun_channels(
 
     Raises:
         AllChannelsFailedError: No channel answered.
+        Exception: Under `strict`, what the first failing channel raised.
         InvalidParameterError: The timeout is not a positive number.
     """
     check_timeout(timeout)

@@ -265,19 +265,22 @@ def indentation_start(text: str, low: int, first: int) -> int:
     return line if text.startswith(("    ", "\t"), line, first) else first
 
 
-def text_digest(text: str) -> str:
+def text_digest(text: str, *, prefix: str = "") -> str:
     """Return the SHA-256 of a text as 64 lower-case hex digits; lone surrogates are allowed.
 
     Args:
         text: Any string.
+        prefix: Hashed before the text, without a copy of it.
 
     Returns:
         The digest, the same in every process.
 
-    >>> text_digest("easyrag")[:8]
-    '85c03407'
+    >>> text_digest("easyrag")[:8], text_digest("rag", prefix="easy")[:8]
+    ('85c03407', '85c03407')
     """
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hashlib.sha256(prefix.encode("utf-8", "surrogatepass"))
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def _extends(char: str) -> bool:

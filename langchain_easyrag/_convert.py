@@ -22,8 +22,8 @@ __all__ = [
     "chunk_of_document",
     "chunks_of_documents",
     "document_of_chunk",
-    "documents_of_chunks",
     "documents_of_hits",
+    "documents_of_pieces",
     "documents_of_scores",
     "documents_of_stored",
     "documents_of_texts",
@@ -86,25 +86,33 @@ def _one_each(name: str, values: Iterable[T | None] | None, texts: int) -> list[
     return found
 
 
-def documents_of_chunks(chunks: Iterable[Chunk], metadata: Mapping[Any, Any]) -> list[Document]:
-    """Make one document per chunk, each with the source's metadata and its own place.
+def documents_of_pieces(
+    source: Document, document_id: str, pieces: Iterable[tuple[str, str, int, int, int, int]]
+) -> list[Document]:
+    """Make one document per piece of a source, each with the source's metadata and its place.
 
     Args:
-        chunks: Chunks of one document.
-        metadata: The source's metadata; every chunk gets a shallow copy.
+        source: The document that was cut; it stays as it is.
+        document_id: Its id, as the chunks know it.
+        pieces: Id, text, start, end, first and last line of each chunk.
 
     Returns:
-        Documents in the order of the chunks.
+        Documents in the order of the pieces.
     """
     # What `Document.__init__` ends in: the same validation, at half the time per chunk.
     validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
     documents = []
-    for chunk in chunks:
-        fields = {
-            "page_content": chunk.text,
-            "id": chunk.id,
-            "metadata": _with_place(metadata, chunk),
+    for index, (id_, text, start, end, start_line, end_line) in enumerate(pieces):
+        placed = {
+            **source.metadata,
+            "document_id": document_id,
+            "chunk_index": index,
+            "start_index": start,
+            "end_index": end,
+            "start_line": start_line,
+            "end_line": end_line,
         }
+        fields = {"page_content": text, "id": id_, "metadata": placed}
         documents.append(validate(fields, self_instance=new(Document)))
     return documents
 

@@ -38,9 +38,8 @@ def content_id(text: str, source: str = "", *, ordinal: int = 0) -> str:
     Returns:
         32 lower-case hex digits.
     """
-    if source or ordinal:
-        text = f"{source}\0{ordinal}\0{text}"
-    return text_digest(text)[:_ID_LENGTH]
+    prefix = f"{source}\0{ordinal}\0" if source or ordinal else ""
+    return text_digest(text, prefix=prefix)[:_ID_LENGTH]
 
 
 def document_ids(documents: Sequence[Document]) -> list[str]:
@@ -119,7 +118,7 @@ def fusion_keys(
         Keys in the shape of `rankings`.
     """
     keys: list[list[Hashable]] = [list(map(_ID, ranking)) for ranking in rankings]
-    if not all(map(all, keys)):
+    if any(None in ids for ids in keys):
         keys = _with_contents(keys, rankings)
     if id_key is not None:
         for ids, ranking in zip(keys, rankings, strict=True):

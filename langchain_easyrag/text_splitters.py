@@ -9,7 +9,7 @@ from langchain_text_splitters import TextSplitter
 from typing_extensions import override
 
 from easyrag_core import DocumentChunker
-from langchain_easyrag._convert import documents_of_chunks, documents_of_texts
+from langchain_easyrag._convert import documents_of_pieces, documents_of_texts
 from langchain_easyrag._identity import document_ids
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from easyrag_core.chunking.document import Boundary
+from easyrag_core.chunking.document import Boundary
 
 __all__ = ["DocumentTextSplitter"]
 
@@ -139,8 +139,8 @@ class DocumentTextSplitter(TextSplitter):
         documents = list(documents)
         chunks: list[Document] = []
         for document, id_ in zip(documents, document_ids(documents), strict=True):
-            pieces = self._chunker.iter_chunks(document.page_content, id_)
-            chunks.extend(documents_of_chunks(pieces, document.metadata))
+            pieces = self._chunker.iter_pieces(document.page_content, id_)
+            chunks.extend(documents_of_pieces(document, id_, pieces))
         return chunks
 
     async def asplit_text(self, text: str) -> list[str]:

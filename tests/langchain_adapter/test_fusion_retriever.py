@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableLambda
 
 from easyrag_core import AllChannelsFailedError, EasyRAGError, reciprocal_rank_fusion
 from langchain_easyrag import BM25Retriever, FusionRetriever, fuse_documents
+from langchain_easyrag.retrievers.fusion import fused_with_facts
 from tests.langchain_adapter.samples import (
     WAIT,
     FailingRetriever,
@@ -61,7 +62,9 @@ def test_scores_are_those_of_the_formula(rankings, weights, expected):
         [Document(name, id=f"{name}{at}" if name == "x" else name) for at, name in enumerate(row)]
         for row in rankings
     ]
-    found = {i.key.id: i.score for i in fuse_documents(documents, weights=weights)}
+    named = {str(number): ranking for number, ranking in enumerate(documents)}
+    fused = fused_with_facts(named, weights=weights)
+    found = {document.id: document.metadata["easyrag"]["score"] for document in fused}
     assert {name: round(found[name], 6) for name in expected} == expected
     if weights == [1, 0]:
         assert "C" not in found
@@ -74,12 +77,12 @@ rankings_ = st.lists(st.lists(documents_, max_size=10), min_size=1, max_size=4)
 @given(rankings_, st.sampled_from([None, 1, 3]))
 def test_fusing_documents_is_fusing_their_ids(rankings, k):
     """The room adds nothing to the core's fusion; the document is one that was ranked best."""
-    items = fuse_documents(rankings, k=k)
+    fused = fuse_documents(rankings, k=k)
     core = reciprocal_rank_fusion([ids(ranking) for ranking in rankings], k=k)
-    assert [(i.key.id, i.score, i.ranks) for i in items] == [tuple(i) for i in core]
-    for item in items:
+    assert ids(fused) == [item.key for item in core]
+    for document, item in zip(fused, core, strict=True):
         rank, number = min((r, n) for n, r in enumerate(item.ranks) if r is not None)
-        assert item.key is rankings[number][rank - 1]
+        assert document is rankings[number][rank - 1]
 
 
 def test_f1_one_vote_per_list():
