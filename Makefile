@@ -14,7 +14,7 @@ Q ?= How are ties broken when rankings are fused?
 help:
 	@echo "make demo           search this repository through both frameworks (DIR=... Q=...)"
 	@echo "make test           all tests"
-	@echo "make lint           ruff, mypy, pyright"
+	@echo "make lint           ruff and mypy"
 	@echo "make notebooks      run the notebooks and store their outputs"
 	@echo "make bench          speed and quality, ours and the peers in one run"
 	@echo "make wheel          build the wheel and try it in three clean environments"
@@ -27,10 +27,6 @@ $(VENV)/base: pyproject.toml $(PINS)
 
 $(VENV)/dev: $(VENV)/base
 	$(PIP) install --quiet --constraint $(PINS) --editable ".[langchain,llamaindex,local,progress,stem]" --group dev
-	touch $@
-
-$(VENV)/peers: $(VENV)/dev
-	$(PIP) install --quiet --constraint $(PINS) --group bench
 	touch $@
 
 demo: $(VENV)/base
@@ -55,10 +51,10 @@ notebooks: $(VENV)/dev
 
 bench: bench-speed bench-quality
 
-bench-speed: $(VENV)/peers
+bench-speed: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.speed
 
-bench-quality: $(VENV)/peers
+bench-quality: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.quality
 
 wheel: $(VENV)/dev

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-from easyrag_core.chunking.document import Boundary
+    from easyrag_core.chunking.document import Boundary
+
 
 __all__ = ["DocumentTextSplitter"]
 

@@ -24,6 +24,8 @@ __all__ = ["MeasuringRuler", "widest"]
 _FEW = 12
 # The first guess stays a little below: a call on a window that does not fit is lost.
 _CAUTION = 0.97
+# A window this full is taken where a wider one did not fit.
+_FULL = 0.75
 # Words just beyond the expected reach are looked for as far as this.
 _NEAR = 32
 # After so many calls the interpolation has shown that it does not converge: bisect.
@@ -169,7 +171,7 @@ def widest(
             if bad - best <= 1 or (units == limit and calls > _INTERPOLATIONS):
                 break
             reach = _next_reach(best, best_units, bad, bad_units, limit, most, calls)
-        elif best_units >= _FEW:
+        elif best_units >= _FEW and (bad > most or best_units >= limit * _FULL):
             break  # nothing more within the reach that the limit is expected at
         else:
             last = min(bad - 1, most, 2 * _expected(best, best_units, limit, guess) + _NEAR)

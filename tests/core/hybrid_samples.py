@@ -88,7 +88,7 @@ def answers(index, vectors=((1, 0, 0), (0, 1, 1))):
 
 
 class BrokenStore(InMemoryChunkStore):
-    """A store whose writes fail on request, half done if it is told so."""
+    """A store whose writes fail on request: half done, or only the next time, if told so."""
 
     def __init__(self, *, half=False):
         super().__init__()
@@ -105,7 +105,8 @@ class BrokenStore(InMemoryChunkStore):
         super().put_many(chunks)
 
     def delete_many(self, ids):
-        if "delete" in self.failing:
+        if "delete" in self.failing or "next delete" in self.failing:
+            self.failing = tuple(word for word in self.failing if word != "next delete")
             raise OSError("the disk is gone")
         return super().delete_many(ids)
 

@@ -146,6 +146,18 @@ def test_k_may_be_anything_from_nothing_to_more_than_there_is(config, merge):
         assert len(index.search("fox", [1, 1, 1], k, merge=merge)) == k
 
 
+@pytest.mark.parametrize(("bm25_k", "vector_k"), [(10, 3), (3, 10)])
+def test_candidates_go_deeper_than_what_is_wanted(bm25_k, vector_k):
+    """One hit is wanted, and still the third place in the other channel counts."""
+    index = HybridIndex(HybridConfig(bm25_k=bm25_k, vector_k=vector_k))
+    texts = ["fox fox fox", "fox fox and", "fox and hen"]
+    chunks = [piece(f"c{n}", text) for n, text in enumerate(texts)]
+    index.add(chunks, [[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]])
+    [hit] = index.search("fox", [1.0, 0.0], 1)
+    assert hit.id == "c0"
+    assert {name: place.rank for name, place in hit.channels.items()} == {"bm25": 1, "vector": 3}
+
+
 def test_more_than_the_candidates_can_be_wanted():
     """A k above `bm25_k` and `vector_k` reaches as deep as it must."""
     index = HybridIndex(HybridConfig(bm25_k=1, vector_k=1))

@@ -201,9 +201,10 @@ def test_an_update_that_cannot_delete_takes_back_what_it_put():
     index = HybridIndex(store=store)
     index.add(PLAIN, [None, *PLAIN_VECTORS[1:]])
     before = answers(index)
-    store.failing = ("delete",)
     changed = replace(PLAIN[0], text="hen", embedding_text="hen")
-    for chunk in (PLAIN[0], changed, replace(changed, kind="parent")):
+    fresh = piece("fresh", "a fox that is new", "one")
+    for chunk in (PLAIN[0], changed, replace(changed, kind="parent"), fresh):
+        store.failing = ("next delete",)
         with pytest.raises(OSError, match="gone"):
             index.update_document("one", [chunk], PLAIN_VECTORS[:1])
         assert answers(index) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError, check_choice
-from easyrag_core.index.analyzer._standard import StandardAnalyzer
+from easyrag_core.index.analyzer._standard import STANDARD, StandardAnalyzer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ def analyzer_from_settings(settings: Mapping[str, Any]) -> Analyzer:
     """
     options = dict(settings)
     name, version = options.pop("name", None), options.pop("version", 1)
-    if name != StandardAnalyzer.name:
+    if name != STANDARD:
         raise IndexFormatError(
             f"The analyzer {name!r} cannot be built from its settings {dict(settings)!r}: "
             "give the one that the index was built with as analyzer=."

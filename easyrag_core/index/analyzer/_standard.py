@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_count
 from easyrag_core.index.analyzer._characters import CONNECTORS, fold_case, normalize, token_pattern
@@ -16,8 +16,10 @@ from easyrag_core.index.analyzer._terms import CJK_MODES, TermRules, TermTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["StandardAnalyzer"]
+__all__ = ["STANDARD", "StandardAnalyzer"]
 
+STANDARD: Final = "standard"
+"""The name under which `StandardAnalyzer` is saved."""
 _VERSION: Final = 1
 _TEXTS_PER_TASK: Final = 256
 
@@ -60,7 +62,10 @@ class StandardAnalyzer:
     identifiers: bool = True
     _table: TermTable = field(init=False, repr=False, compare=False)
 
-    name: ClassVar[str] = "standard"
+    @property
+    def name(self) -> str:
+        """The kind of analyzer, as saved with an index."""
+        return STANDARD
 
     def __post_init__(self) -> None:
         """Check the settings and prepare what is looked up per word."""
