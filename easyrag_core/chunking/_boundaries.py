@@ -64,12 +64,14 @@ SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
 """A blank line that is not empty, read forwards; without a "\r" there is no other kind."""
 
 
-def latest_break(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
+def latest_break(text: str, early: int, low: int, high: int, floor: int) -> tuple[int, int]:
     """Find the strongest boundary in `(low, high]`, the last one of its strength.
 
     Args:
         text: The text.
-        low: The preferred stretch starts after this position.
+        early: A blank line is welcome after this position already: paragraphs that fit into
+            windows of their own are found better than pairs of halves.
+        low: All other boundaries are looked for after this position.
         high: The last position wanted; `floor < high <= len(text)`.
         floor: Nothing at or before this position will do, whatever stands in between.
 
@@ -78,7 +80,11 @@ def latest_break(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
         space after `floor` rather than the middle of a word, else a grapheme boundary; when one
         grapheme cluster fills the whole stretch, its end, which lies beyond `high`.
     """
-    low = max(low, floor)
+    low, early = max(low, floor), max(early, floor)
+    if _has_line_end(text, early, high):
+        position = _latest(text, early, high, _blank_lines)
+        if position > 0:
+            return position, BLANK_LINE
     for strength, find in _kinds_of_breaks(text, low, high):
         position = _latest(text, low, high, find)
         if position > 0:
@@ -90,11 +96,12 @@ def latest_break(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
     return _grapheme_break(text, floor, high), GRAPHEME
 
 
-def latest_paragraph(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
+def latest_paragraph(text: str, early: int, low: int, high: int, floor: int) -> tuple[int, int]:
     """Find the last blank line after `floor`, however short the window; else as `latest_break`.
 
     Args:
         text: The text.
+        early: As for `latest_break`.
         low: The preferred stretch of all other boundaries starts after this position.
         high: The last position wanted; `floor < high <= len(text)`.
         floor: Nothing at or before this position will do.
@@ -103,14 +110,15 @@ def latest_paragraph(text: str, low: int, high: int, floor: int) -> tuple[int, i
         The position and its strength.
     """
     position = _latest(text, floor, high, _blank_lines) if _has_line_end(text, floor, high) else 0
-    return (position, BLANK_LINE) if position > 0 else latest_break(text, low, high, floor)
+    return (position, BLANK_LINE) if position > 0 else latest_break(text, early, low, high, floor)
 
 
-def latest_word(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
+def latest_word(text: str, _early: int, low: int, high: int, floor: int) -> tuple[int, int]:
     """Find the last place of any strength where a word may end: the fullest window.
 
     Args:
         text: The text.
+        _early: Not looked at.
         low: The preferred stretch starts after this position.
         high: The last position wanted; `floor < high <= len(text)`.
         floor: Nothing at or before this position will do.
@@ -127,11 +135,12 @@ def latest_word(text: str, low: int, high: int, floor: int) -> tuple[int, int]:
     return _grapheme_break(text, floor, high), GRAPHEME
 
 
-def latest_grapheme(text: str, _low: int, high: int, floor: int) -> tuple[int, int]:
+def latest_grapheme(text: str, _early: int, _low: int, high: int, floor: int) -> tuple[int, int]:
     """Find the last grapheme boundary in `(floor, high]`, whatever stands around it.
 
     Args:
         text: The text.
+        _early: Not looked at.
         _low: Not looked at.
         high: The last position wanted.
         floor: Nothing at or before this position will do.
@@ -195,7 +204,7 @@ def _spaces(text: str, low: int, high: int) -> Iterator[int]:
 
 
 _WITHIN_A_LINE = ((SENTENCE, _sentence_ends), (CLAUSE, _clause_ends), (SPACE, _spaces))
-_BY_STRENGTH = ((BLANK_LINE, _blank_lines), (LINE, _line_ends), *_WITHIN_A_LINE)
+_BY_STRENGTH = ((LINE, _line_ends), *_WITHIN_A_LINE)
 
 
 def _kinds_of_breaks(text: str, low: int, high: int) -> Sequence[tuple[int, _Finder]]:

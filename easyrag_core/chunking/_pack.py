@@ -115,7 +115,8 @@ class MeasuringRuler:
             return self._length, BLANK_LINE
         if high <= floor:
             return start, DOES_NOT_FIT
-        return self.cutter.latest(self.text, start + (high - start) // 2, high, floor)
+        width = high - start
+        return self.cutter.latest(self.text, start + width // 4, start + width // 2, high, floor)
 
     def _units(self, start: int, end: int) -> int:
         if self.strip:

@@ -47,7 +47,7 @@ DOES_NOT_FIT = -1
 """The strength of an end that breaks the limit: not even one more character fits."""
 
 # Blanks behind a cut that the fast lane steps over; more of them are left to the walk.
-_WIDE_GAP = 32
+_WIDE_GAP = 16
 
 _WIDEST_BLANKS = 8
 
@@ -58,14 +58,14 @@ class Cutter(NamedTuple):
     """How a style of boundary looks for its places.
 
     Attributes:
-        latest: `(text, low, high, floor)` to the position and the strength of a window's end.
+        latest: `(text, early, low, high, floor)` to the position and strength of a window's end.
         earliest: `(text, low, high, floor)` to the start of an overlap.
         wanted: An overlap is shortened where it would cost an end of this strength, unless the
             window before had no such end either.
         slides: Windows keep their step, whether they begin with blanks or not.
     """
 
-    latest: Callable[[str, int, int, int], tuple[int, int]]
+    latest: Callable[[str, int, int, int, int], tuple[int, int]]
     earliest: Callable[[str, int, int, int], int]
     wanted: int
     slides: bool = False
@@ -195,7 +195,7 @@ class CharacterRuler:
         self._length = content_end(text) if strip else len(text)
         # Only the default style, over line feeds alone, is simple enough for the fast lane; a
         # long overlap could reach into the stretch where windows end.
-        easy = strip and cutter.latest is latest_break and overlap + _WIDE_GAP <= size // 2
+        easy = strip and cutter.latest is latest_break and overlap + _WIDE_GAP <= size // 4
         self._easy = easy and "\r" not in text
 
     def end(self, start: int, floor: int) -> tuple[int, int]:
@@ -206,7 +206,9 @@ class CharacterRuler:
         if self.strip:
             high = self._behind_blanks(high)
         if high > floor:
-            position, strength = self.cutter.latest(self.text, start + self.size // 2, high, floor)
+            position, strength = self.cutter.latest(
+                self.text, start + self.size // 4, start + self.size // 2, high, floor
+            )
             if position <= high or start == floor:
                 return position, strength
         return grapheme_boundary_after(self.text, floor, floor=floor), DOES_NOT_FIT
@@ -229,20 +231,20 @@ class CharacterRuler:
         Does what `walk` does for such windows, step by step but without a call: this is where
         the time goes for ordinary prose and Markdown.
         """
-        overlap, half = self.overlap, self.size // 2
-        if not self._easy or floor > start + half:
+        overlap, half, quarter = self.overlap, self.size // 2, self.size // 4
+        if not self._easy or floor > start + quarter:
             return start, plain, floor
         text, append, last_start = self.text, spans.append, self._length - self.size
         reach = self.size + 1  # the line end itself is stripped
         find, rfind, find_spaced = text.find, text.rfind, SPACED_BLANK_LINE.search
         after = plain
         while start < last_start:
-            cut = rfind("\n\n", start + half, start + reach + 1)
+            cut = rfind("\n\n", start + quarter, start + reach + 1)
             resume = cut + 2
             if cut < 0:
                 cut = rfind("\n", start + half, start + reach)
                 resume = cut + 1
-                if cut < 0 or find_spaced(text, start + half, start + reach + _WIDEST_BLANKS):
+                if cut < 0 or find_spaced(text, start + quarter, start + reach + _WIDEST_BLANKS):
                     break
             if text[cut - 1] in UNFIT_LAST:
                 break
