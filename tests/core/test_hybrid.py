@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -146,16 +145,16 @@ def test_k_may_be_anything_from_nothing_to_more_than_there_is(config, merge):
         assert len(index.search("fox", [1, 1, 1], k, merge=merge)) == k
 
 
-@pytest.mark.parametrize(("bm25_k", "vector_k"), [(10, 3), (3, 10)])
-def test_candidates_go_deeper_than_what_is_wanted(bm25_k, vector_k):
-    """One hit is wanted, and still the third place in the other channel counts."""
-    index = HybridIndex(HybridConfig(bm25_k=bm25_k, vector_k=vector_k))
+@pytest.mark.parametrize("first", ["bm25", "vector"])
+def test_candidates_go_deeper_than_what_is_wanted(first):
+    """One hit is wanted, and still its third place in the other channel counts."""
+    index = HybridIndex(HybridConfig(bm25_k=3, vector_k=3, weights={first: 9}))
     texts = ["fox fox fox", "fox fox and", "fox and hen"]
     chunks = [piece(f"c{n}", text) for n, text in enumerate(texts)]
     index.add(chunks, [[0.0, 1.0], [0.1, 0.9], [1.0, 0.0]])
     [hit] = index.search("fox", [1.0, 0.0], 1)
-    assert hit.id == "c0"
-    assert {name: place.rank for name, place in hit.channels.items()} == {"bm25": 1, "vector": 3}
+    ranks = {name: place.rank for name, place in hit.channels.items()}
+    assert ranks == {"bm25": 3, "vector": 3} | {first: 1}
 
 
 def test_more_than_the_candidates_can_be_wanted():
@@ -330,78 +329,3 @@ def test_a_parent_does_not_leak_what_the_filter_excludes(allowed, found, shape):
     """A parent shows all its leaves: it comes only if it, or each of them, is accepted."""
     hits = family_index(1).search("fox", filter=shape(allowed), merge=True)
     assert [hit.id for hit in hits] == found
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"bm25_k": 0},
-        {"bm25_k": 1.5},
-        {"bm25_k": True},
-        {"vector_k": -1},
-        {"vector_k": "10"},
-        {"fusion": "RRF"},
-        {"fusion": None},
-        {"rank_constant": -1},
-        {"rank_constant": float("nan")},
-        {"rank_constant": float("inf")},
-        {"rank_constant": "60"},
-        {"rank_constant": None},
-        {"merge_threshold": 0},
-        {"merge_threshold": 1.01},
-        {"merge_threshold": float("nan")},
-        {"merge_threshold": "0.5"},
-        {"merge_threshold": True},
-        {"weights": {"bm25": -1}},
-        {"weights": {"bm25": float("nan")}},
-        {"weights": {"vector": float("inf")}},
-        {"weights": {"words": 1}},
-        {"weights": {"bm25": None}},
-        {"weights": {"bm25": "1"}},
-        {"weights": {"bm25": 0, "vector": 0}},
-        {"weights": [1, 1]},
-        {"weights": 5},
-        {"channel_timeout": 0},
-        {"channel_timeout": -1.0},
-        {"channel_timeout": float("nan")},
-        {"channel_timeout": "15"},
-        {"channel_timeout": True},
-    ],
-    ids=repr,
-)
-def test_settings_that_cannot_work_are_refused(settings):
-    """At construction, by a typed error that names the setting."""
-    with pytest.raises(InvalidParameterError) as refused:
-        HybridConfig(**settings)
-    assert refused.value.name in settings
-    assert refused.value.name in str(refused.value)
-
-
-def test_defaults_and_frozenness():
-    """The documented defaults; settings cannot be changed, not through the given weights either."""
-    config = HybridConfig()
-    assert (config.bm25_k, config.vector_k, config.fusion) == (10, 10, "rrf")
-    assert (config.rank_constant, config.merge_threshold) == (60, 0.5)
-    assert (config.weights, config.channel_timeout) == (None, 15.0)
-    with pytest.raises(FrozenInstanceError):
-        config.bm25_k = 3
-    weights = {"bm25": 2.0}
-    kept = HybridConfig(weights=weights)
-    weights["bm25"] = -1
-    assert kept.weights_of(["vector", "bm25"]) == [1.0, 2.0]
-
-
-def test_edges_of_the_settings_are_allowed():
-    """No timeout, an endless one, a constant of 0, a threshold of 1, one channel without vote."""
-    for settings in (
-        {"channel_timeout": None},
-        {"channel_timeout": float("inf")},
-        {"rank_constant": 0},
-        {"merge_threshold": 1},
-        {"weights": {"bm25": 0}},
-        {"weights": {}},
-    ):
-        HybridConfig(**settings)
