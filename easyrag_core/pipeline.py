@@ -8,15 +8,16 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from easyrag_core.errors import AllChannelsFailedError, check_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-__all__ = ["ChannelOutcome", "arun_channels", "run_channels"]
+__all__ = ["ChannelOutcome", "arun_channels", "distinct_names", "run_channels"]
 
 _logger = logging.getLogger(__name__)
 
@@ -37,6 +38,26 @@ class ChannelOutcome(Generic[T]):
 
     results: dict[str, T] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Number names that come again.
+
+    Args:
+        names: Any names.
+
+    Returns:
+        As many names, all different.
+
+    >>> distinct_names(["bm25", "vector", "bm25"])
+    ['bm25', 'vector', 'bm25 2']
+    """
+    seen: Counter[str] = Counter()
+    told = []
+    for name in names:
+        seen[name] += 1
+        told.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return told
 
 
 def run_channels(

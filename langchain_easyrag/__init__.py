@@ -11,25 +11,39 @@ for _package in ("langchain_core", "langchain_text_splitters"):
         raise MissingDependencyError(_package.replace("_", "-"), "langchain")
 
 from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
-from langchain_easyrag.document_compressors import MMRCompressor  # noqa: E402
+from langchain_easyrag.document_compressors import (  # noqa: E402
+    MMRCompressor,
+    ParentExpansionCompressor,
+)
 from langchain_easyrag.retrievers import (  # noqa: E402
     BM25Retriever,
     FusionRetriever,
     HybridRetriever,
     MMRRetriever,
+    ParentChildRetriever,
     fuse_documents,
 )
 from langchain_easyrag.stores import ChunkDocstore  # noqa: E402
-from langchain_easyrag.text_splitters import DocumentTextSplitter  # noqa: E402
+from langchain_easyrag.text_splitters import (  # noqa: E402
+    CodeTextSplitter,
+    DocumentTextSplitter,
+    MarkdownSectionTextSplitter,
+    ParentChildTextSplitter,
+)
 
 __all__ = [
     "BM25Retriever",
     "ChunkDocstore",
+    "CodeTextSplitter",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",
     "MMRCompressor",
     "MMRRetriever",
+    "MarkdownSectionTextSplitter",
+    "ParentChildRetriever",
+    "ParentChildTextSplitter",
+    "ParentExpansionCompressor",
     "chunk_key",
     "fuse_documents",
 ]

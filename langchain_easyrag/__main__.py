@@ -9,11 +9,22 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
+from easyrag_core.chunking.by_path import chunker_for
+from easyrag_core.chunking.code import CodeChunker
+from easyrag_core.chunking.markdown import MarkdownChunker
 from easyrag_core.console import hit_of_facts, run
-from langchain_easyrag import DocumentTextSplitter, HybridRetriever, MMRCompressor
+from langchain_easyrag import (
+    CodeTextSplitter,
+    DocumentTextSplitter,
+    HybridRetriever,
+    MarkdownSectionTextSplitter,
+    MMRCompressor,
+)
 from langchain_easyrag._convert import chunk_of_document, facts_of
 
 if TYPE_CHECKING:
+    from langchain_text_splitters import TextSplitter
+
     from easyrag_core.console import EmbeddingModel
     from easyrag_core.files import SourceFile
     from easyrag_core.index import HybridIndex
@@ -32,9 +43,9 @@ class LangChainAdapter:
     framework = "LangChain"
 
     def split(self, file: SourceFile) -> list[Chunk]:
-        """Cut a file into chunks."""
+        """Cut a file into chunks, in the way that its name asks for."""
         source = Document(file.text, id=file.path, metadata={"source": file.path})
-        documents = DocumentTextSplitter().split_documents([source])
+        documents = _splitter_for(file).split_documents([source])
         return [chunk_of_document(document, document.id or "") for document in documents]
 
     def search(
@@ -49,6 +60,13 @@ class LangChainAdapter:
             hit_of_facts(document.id or "", rank, facts_of(document))
             for rank, document in enumerate(picked, start=1)
         ]
+
+
+def _splitter_for(file: SourceFile) -> TextSplitter:
+    chunker = chunker_for(file.path, text=file.text)
+    if isinstance(chunker, MarkdownChunker):
+        return MarkdownSectionTextSplitter()
+    return CodeTextSplitter() if isinstance(chunker, CodeChunker) else DocumentTextSplitter()
 
 
 class _ModelEmbeddings(Embeddings):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.documents import Document
 
 from easyrag_core import Chunk, InvalidParameterError
-from langchain_easyrag._identity import document_ids
+from langchain_easyrag._identity import document_ids, heading_path_of, own_text
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ __all__ = [
     "chunk_of_document",
     "chunks_of_documents",
     "document_of_chunk",
+    "documents_of_chunks",
     "documents_of_hits",
     "documents_of_pieces",
     "documents_of_scores",
@@ -117,6 +118,39 @@ def documents_of_pieces(
     return documents
 
 
+def documents_of_chunks(
+    chunks: Iterable[Chunk],
+    metadata: Mapping[Any, Any],
+    *,
+    embedded: bool,
+    kept: Sequence[str] = (),
+) -> list[Document]:
+    """Make one document per chunk, each with its source's metadata and its place.
+
+    Args:
+        chunks: The chunks of one source.
+        metadata: The source's.
+        embedded: Whether `page_content` is what is embedded, with its context, or the chunk's
+            own text.
+        kept: Keys of which the source's value counts, where it has one.
+
+    Returns:
+        Documents in the order of the chunks.
+    """
+    validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
+    held = {key: metadata[key] for key in kept if key in metadata}
+    documents = []
+    for chunk in chunks:
+        known = {**metadata, **chunk.metadata, **held} if chunk.metadata else metadata
+        fields = {
+            "page_content": chunk.embedding_text if embedded else chunk.text,
+            "id": chunk.id,
+            "metadata": _with_place(known, chunk),
+        }
+        documents.append(validate(fields, self_instance=new(Document)))
+    return documents
+
+
 def _with_place(metadata: Mapping[Any, Any], chunk: Chunk) -> dict[Any, Any]:
     placed = {
         **metadata,
@@ -139,6 +173,9 @@ def _with_place(metadata: Mapping[Any, Any], chunk: Chunk) -> dict[Any, Any]:
 def chunk_of_document(document: Document, key: str) -> Chunk:
     """Make a chunk that `document_of_chunk` turns back into an equal document.
 
+    What is embedded is `page_content`. Where that is a chunk of ours with context around it, the
+    chunk's own text is told apart from it: that is what other rooms read.
+
     Args:
         document: Any document; its metadata is copied shallowly.
         key: The chunk's id, which may differ from the document's.
@@ -151,19 +188,24 @@ def chunk_of_document(document: Document, key: str) -> Chunk:
     start_line = _number(metadata, "start_line", 1)
     parent = metadata.get("parent_id")
     document_id = metadata.get("document_id")
+    content, language = document.page_content, metadata.get("language")
+    own = own_text(document)
     if document.id != key:
         metadata[_GIVEN_ID] = document.id
     return Chunk(
         id=key,
         document_id=document_id if isinstance(document_id, str) else key,
         index=_number(metadata, "chunk_index", 0),
-        text=document.page_content,
+        text=content if own is None else own.text,
         start=start,
-        end=_number(metadata, "end_index", start + len(document.page_content)),
+        end=_number(metadata, "end_index", start + len(content)),
         start_line=start_line,
         end_line=_number(metadata, "end_line", start_line),
+        heading_path=heading_path_of(metadata),
+        embedding_text=content,
         parent_id=parent if isinstance(parent, str) else None,
         kind=_DOCUMENT_KIND,
+        language=language if isinstance(language, str) else "",
         metadata=metadata,
     )
 
@@ -236,7 +278,7 @@ def document_of_chunk(chunk: Chunk) -> Document:
         return Document(chunk.text, id=chunk.id, metadata=_with_place(chunk.metadata, chunk))
     metadata = dict(chunk.metadata)
     given_id = metadata.pop(_GIVEN_ID, chunk.id)
-    return Document(chunk.text, id=given_id, metadata=metadata)
+    return Document(chunk.embedding_text, id=given_id, metadata=metadata)
 
 
 # Results

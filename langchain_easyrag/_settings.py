@@ -18,7 +18,7 @@ _CHOICES = {
     "relevance": ("query", "score"),
     "missing_vectors": ("drop", "append", "keep"),
 }
-_COUNTS = ("k", "fetch_k", "cache_size")
+_COUNTS = ("k", "child_k", "fetch_k", "cache_size")
 
 
 def check_settings(

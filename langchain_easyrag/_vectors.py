@@ -7,17 +7,16 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from easyrag_core import DimensionMismatchError, HybridIndex, VectorIndex
+from easyrag_core import HybridIndex, VectorIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.embeddings import Embeddings
 
-__all__ = ["Vector", "VectorCache", "aembedded", "cosines", "embedded", "stored_vectors"]
+__all__ = ["Vector", "VectorCache", "aembedded", "embedded", "stored_vectors"]
 
 _logger = logging.getLogger(__name__)
 
@@ -159,30 +158,3 @@ async def aembedded(
     """Embed texts in one batch: the async twin of `embedded`."""
     vectors = await embeddings.aembed_documents(list(texts)) if texts else []
     return vectors, None if query is None else await embeddings.aembed_query(query)
-
-
-def cosines(vectors: Sequence[Vector | None], query_vector: Vector) -> list[float]:
-    """Return each vector's cosine to the query's; 0 where there is none to compare.
-
-    Args:
-        vectors: One vector or `None` per document.
-        query_vector: The query's vector.
-
-    Returns:
-        One number per document.
-
-    Raises:
-        DimensionMismatchError: A vector is longer or shorter than the query's.
-    """
-    query = np.asarray(query_vector, dtype=np.float64)
-    rows = np.zeros((len(vectors), len(query)))
-    for number, vector in enumerate(vectors):
-        if vector is not None and len(vector):
-            if len(vector) != len(query):
-                raise DimensionMismatchError(len(query), len(vector), f"document {number}")
-            rows[number] = vector
-    with np.errstate(all="ignore"):  # what is not finite is left out later, with a warning
-        norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(query)
-        found = np.divide(rows @ query, norms, out=np.zeros(len(rows)), where=norms > 0)
-    cosine: list[float] = np.nan_to_num(found, posinf=0.0, neginf=0.0).tolist()
-    return cosine

@@ -9,12 +9,23 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import BaseNode, Document, QueryBundle
 from pydantic import PrivateAttr
 
+from easyrag_core.chunking.by_path import chunker_for
+from easyrag_core.chunking.code import CodeChunker
+from easyrag_core.chunking.markdown import MarkdownChunker
 from easyrag_core.console import hit_of_facts, run
-from llamaindex_easyrag import DocumentNodeParser, HybridRetriever, MMRPostprocessor
+from llamaindex_easyrag import (
+    CodeLineNodeParser,
+    DocumentNodeParser,
+    HybridRetriever,
+    MarkdownSectionNodeParser,
+    MMRPostprocessor,
+)
 from llamaindex_easyrag._convert import chunks_from_nodes
 from llamaindex_easyrag._facts import facts_of
 
 if TYPE_CHECKING:
+    from llama_index.core.node_parser import NodeParser
+
     from easyrag_core.console import EmbeddingModel
     from easyrag_core.files import SourceFile
     from easyrag_core.index import HybridIndex
@@ -38,8 +49,15 @@ class LlamaIndexAdapter:
 
     def split(self, file: SourceFile) -> list[Chunk]:
         """Cut a file into chunks, and keep the nodes that they come from."""
-        parser = DocumentNodeParser()
-        nodes = parser.get_nodes_from_documents([Document(text=file.text, id_=file.path)])
+        hidden = ["file_path"]
+        document = Document(
+            text=file.text,
+            id_=file.path,
+            metadata={"file_path": file.path},
+            excluded_embed_metadata_keys=hidden,
+            excluded_llm_metadata_keys=hidden,
+        )
+        nodes = _parser_for(file).get_nodes_from_documents([document])
         self._nodes.update((node.node_id, node) for node in nodes)
         return chunks_from_nodes(nodes)
 
@@ -60,6 +78,14 @@ class LlamaIndexAdapter:
             hit_of_facts(found.node_id, rank, facts_of(found.node))
             for rank, found in enumerate(picked, start=1)
         ]
+
+
+def _parser_for(file: SourceFile) -> NodeParser:
+    """The parser that cuts as the chunker for this file does."""
+    chunker = chunker_for(file.path, text=file.text)
+    if isinstance(chunker, MarkdownChunker):
+        return MarkdownSectionNodeParser()
+    return CodeLineNodeParser() if isinstance(chunker, CodeChunker) else DocumentNodeParser()
 
 
 class _ModelEmbedding(BaseEmbedding):

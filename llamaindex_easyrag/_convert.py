@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from llama_index.core.schema import (
     BaseNode,
     Document,
-    ImageDocument,
-    ImageNode,
-    IndexNode,
     MetadataMode,
-    Node,
     NodeRelationship,
     ObjectType,
     RelatedNodeInfo,
@@ -23,20 +17,41 @@ from llama_index.core.schema import (
 
 from easyrag_core import Chunk
 from easyrag_core.text import text_digest
+from llamaindex_easyrag._context import (
+    CONTEXT_KEY,
+    bare_templates,
+    beside_text,
+    joined_contexts,
+    joined_paths,
+)
+from llamaindex_easyrag._sources import (
+    OWN_KEYS,
+    image_fields,
+    is_random,
+    origin_of,
+    place_of,
+    shows_metadata,
+    template_of,
+    text_of,
+    with_keys,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 __all__ = [
     "NodeFactory",
     "chunks_from_nodes",
     "content_for_embedding",
-    "link_nodes",
     "node_from_chunk",
+    "storable_chunks",
 ]
 
-_OWN_KEYS = ("chunk_index", "start_line", "end_line")
+# Told by the relationships of nodes.
+_NATIVE_KEYS = frozenset(("child_ids",))
+# What chunkers find out, and no model is told.
+_FOUND_KEYS = ("heading_path", "language", "file_path", "front_matter", "symbol", "symbol_type")
 
 
 # Nodes from chunks
@@ -49,15 +64,19 @@ class NodeFactory:
     are alike do not get the same ids.
     """
 
-    def __init__(self, *, include_metadata: bool, salt: str, alone: bool) -> None:
+    def __init__(
+        self, *, include_metadata: bool, salt: str, alone: bool, path_separator: str | None = None
+    ) -> None:
         """Start a call.
 
         Args:
             include_metadata: Whether nodes carry metadata at all.
             salt: Tells parsers apart that cut each other's nodes again.
             alone: Whether this call has one input, so that its siblings are not seen.
+            path_separator: Joins the titles of a heading path; `None` leaves it a list.
         """
         self._include_metadata = include_metadata
+        self._path_separator = path_separator
         self._salt = salt
         self._alone = alone
         self._numbers: Counter[str] = Counter()
@@ -76,7 +95,7 @@ class NodeFactory:
         Returns:
             A stable string, different for each input.
         """
-        if isinstance(source, Document) or not _is_random(source.node_id):
+        if isinstance(source, Document) or not is_random(source.node_id):
             return source.node_id
         scope = f"{source.ref_doc_id or ''}/{text_digest(text)}/{self._salt}"
         if self._alone:
@@ -103,25 +122,30 @@ class NodeFactory:
         Returns:
             Nodes of the class that fits `source`, with places in the root document.
         """
-        start, line = _place(source)
-        origin = _origin(source)
-        make, shared = _template(source)
+        start, line = place_of(source)
+        origin = origin_of(source)
+        make, shared = template_of(source)
+        pieces = list(chunks) or _image_alone(source)
+        if self._include_metadata:
+            _hide(shared, source, pieces)
+        bare = self._include_metadata and not shows_metadata(source)
         nodes: list[TextNode] = []
-        for number, chunk in enumerate(list(chunks) or _image_alone(source)):
+        for number, chunk in enumerate(pieces):
+            before, after = beside_text(chunk.text, chunk.embedding_text)
             node = make(
-                **shared,
+                **{**shared, **(bare_templates(before, after) if bare and before else {})},
                 id_=chunk.id if id_func is None else id_func(number, source),
                 text=chunk.text,
                 start_char_idx=None if start is None else start + chunk.start,
                 end_char_idx=None if start is None else start + chunk.end,
-                metadata=self._metadata(source, chunk, origin.node_id, line),
+                metadata=self._metadata(source, chunk, origin.node_id, line, before),
                 relationships={NodeRelationship.SOURCE: origin},
             )
             nodes.append(node)
         return nodes
 
     def _metadata(
-        self, source: BaseNode, chunk: Chunk, document: str, line: int | None
+        self, source: BaseNode, chunk: Chunk, document: str, line: int | None, before: str
     ) -> dict[str, Any]:
         if not self._include_metadata:
             return {}
@@ -133,100 +157,41 @@ class NodeFactory:
         else:
             metadata["start_line"] = line + chunk.start_line - 1
             metadata["end_line"] = line + chunk.end_line - 1
-        return metadata
+        metadata.update(_extras(chunk, source.metadata))
+        path = metadata.get("heading_path")
+        if isinstance(path, list) and self._path_separator is not None:
+            metadata["heading_path"] = self._path_separator.join(path)
+        # The last entry, next to the text.
+        context = joined_contexts(metadata.pop(CONTEXT_KEY, None), before)
+        return {**metadata, CONTEXT_KEY: context} if context else metadata
 
 
-def link_nodes(nodes: Sequence[BaseNode]) -> None:
-    """Link neighbours of the same document in both directions, in place.
-
-    One info per node is shared by its two neighbours, and holds no copy of the metadata.
-
-    Args:
-        nodes: Nodes that the caller has just built, in the order of their documents.
-    """
-    infos = [_info(node) for node in nodes]
-    for (before, info_before), (after, info_after) in pairwise(zip(nodes, infos, strict=True)):
-        if before.ref_doc_id == after.ref_doc_id:
-            before.relationships[NodeRelationship.NEXT] = info_after
-            after.relationships[NodeRelationship.PREVIOUS] = info_before
+def _extras(chunk: Chunk, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chunker found out about a chunk, beside its place."""
+    extras = {key: value for key, value in chunk.metadata.items() if key not in _NATIVE_KEYS}
+    if "front_matter" in given:
+        extras.pop("front_matter", None)
+    if chunk.heading_path:
+        extras["heading_path"] = joined_paths(given.get("heading_path"), chunk.heading_path)
+    if chunk.language:
+        extras["language"] = chunk.language
+    return extras
 
 
-def _info(node: BaseNode) -> RelatedNodeInfo:
-    try:
-        digest = node.hash
-    except UnicodeEncodeError:  # the framework cannot hash a document with a lone surrogate
-        digest = None
-    return RelatedNodeInfo(node_id=node.node_id, node_type=node.get_type(), hash=digest)
-
-
-def _origin(source: BaseNode) -> RelatedNodeInfo:
-    root = source.source_node
-    if root is None:
-        return _info(source)
-    return RelatedNodeInfo(node_id=root.node_id, node_type=root.node_type, hash=root.hash)
-
-
-def _place(source: BaseNode) -> tuple[int | None, int | None]:
-    """Where `source` starts in its root document, as an offset and as a line, if it is known."""
-    if isinstance(source, Node) or source.source_node is None:
-        return 0, 1
-    start = getattr(source, "start_char_idx", None)
-    end = getattr(source, "end_char_idx", None)
-    if start is None or end is None or end - start != len(_text(source)):
-        return None, None  # a text that was changed on the way has no place any more
-    line = source.metadata.get("start_line")
-    return start, line if isinstance(line, int) else (1 if start == 0 else None)
-
-
-def _text(node: BaseNode) -> str:
-    return node.get_content(metadata_mode=MetadataMode.NONE)
-
-
-def _is_random(node_id: str) -> bool:
-    try:
-        return UUID(node_id).version == 4 and len(node_id) == 36
-    except ValueError:
-        return False
-
-
-def _template(source: BaseNode) -> tuple[type[TextNode], dict[str, Any]]:
-    """The class of the nodes of `source` and the fields that are the same for all of them."""
-    shared: dict[str, Any] = {
-        "excluded_embed_metadata_keys": _with_own_keys(source.excluded_embed_metadata_keys),
-        "excluded_llm_metadata_keys": _with_own_keys(source.excluded_llm_metadata_keys),
-        "metadata_separator": source.metadata_separator,
-        "metadata_template": source.metadata_template,
-    }
-    if isinstance(source, Node | TextNode):
-        shared["text_template"] = source.text_template
-    if isinstance(source, IndexNode):
-        return IndexNode, {**shared, "index_id": source.index_id, "obj": source.obj}
-    image = _image_fields(source)
-    return (ImageNode, {**shared, **image}) if image else (TextNode, shared)
-
-
-def _with_own_keys(keys: Sequence[str]) -> list[str]:
-    return [*keys, *(key for key in _OWN_KEYS if key not in keys)]
-
-
-def _image_fields(source: BaseNode) -> dict[str, Any]:
-    if isinstance(source, ImageDocument | ImageNode):
-        names = ("image", "image_path", "image_url", "image_mimetype")
-        return {name: getattr(source, name) for name in names}
-    if not isinstance(source, Node) or source.image_resource is None:
-        return {}
-    image = source.image_resource
-    return {
-        "image": image.data.decode("ascii") if image.data else None,
-        "image_path": str(image.path) if image.path else None,
-        "image_url": str(image.url) if image.url else None,
-        "image_mimetype": image.mimetype,
-    }
+def _hide(shared: dict[str, Any], source: BaseNode, chunks: Sequence[Chunk]) -> None:
+    """Keep from every model what the chunker found out, and from the LLM what is embedded only."""
+    given = source.metadata
+    found = dict.fromkeys(key for chunk in chunks for key in _extras(chunk, given))
+    new = [key for key in found if key not in given]
+    embed, llm = "excluded_embed_metadata_keys", "excluded_llm_metadata_keys"
+    shared[embed] = with_keys(shared[embed], new)
+    context = any(chunk.embedding_text != chunk.text for chunk in chunks)
+    shared[llm] = with_keys(shared[llm], [*new, *([CONTEXT_KEY] if context else [])])
 
 
 def _image_alone(source: BaseNode) -> list[Chunk]:
     """An image without words has nothing to cut, but it must not be lost."""
-    if not any(_image_fields(source).values()):
+    if not any(image_fields(source).values()):
         return []
     digest = text_digest(f"image/{source.node_id}")[:32]
     return [Chunk(id=digest, document_id=source.node_id, index=0, text="", start=0, end=0)]
@@ -254,16 +219,44 @@ def chunks_from_nodes(nodes: Iterable[BaseNode]) -> list[Chunk]:
         nodes: Any nodes.
 
     Returns:
-        Chunks whose `embedding_text` is the node's content for embedding.
+        Chunks whose `embedding_text` is the node's content for embedding. Those whose children
+        are among the nodes are of kind `parent`: an index only looks them up.
     """
-    return [_chunk(node, number) for number, node in enumerate(nodes)]
+    given = list(nodes)
+    ids = {node.node_id for node in given}
+    chunks = [_chunk(node, number) for number, node in enumerate(given)]
+    for node, chunk in zip(given, chunks, strict=True):
+        children = node.relationships.get(NodeRelationship.CHILD)
+        if isinstance(children, list) and any(child.node_id in ids for child in children):
+            chunk.kind = "parent"
+    return chunks
+
+
+def storable_chunks(nodes: Iterable[BaseNode]) -> list[Chunk]:
+    """Make chunks that a store keeps in place of nodes, with the caller's metadata.
+
+    Args:
+        nodes: Any nodes.
+
+    Returns:
+        Chunks that `node_from_chunk` makes nodes of again.
+    """
+    given = list(nodes)
+    own = {*OWN_KEYS, CONTEXT_KEY}
+    chunks = chunks_from_nodes(given)
+    for node, chunk in zip(given, chunks, strict=True):
+        context = node.metadata.get(CONTEXT_KEY)
+        chunk.embedding_text = f"{context}\n\n{chunk.text}" if context else chunk.text
+        chunk.metadata = {key: value for key, value in node.metadata.items() if key not in own}
+    return chunks
 
 
 def _chunk(node: BaseNode, number: int) -> Chunk:
-    text = _text(node)
+    text = text_of(node)
     start = getattr(node, "start_char_idx", None) or 0
     parent = node.relationships.get(NodeRelationship.PARENT)
     line = _number(node, "start_line", 1)
+    path, language = node.metadata.get("heading_path"), node.metadata.get("language")
     return Chunk(
         id=node.node_id,
         document_id=node.ref_doc_id or node.node_id,
@@ -273,8 +266,10 @@ def _chunk(node: BaseNode, number: int) -> Chunk:
         end=start + len(text),
         start_line=line,
         end_line=_number(node, "end_line", line),
+        heading_path=tuple(path) if isinstance(path, list) else (),
         embedding_text=content_for_embedding(node),
         parent_id=parent.node_id if isinstance(parent, RelatedNodeInfo) else None,
+        language=language if isinstance(language, str) else "",
     )
 
 
@@ -290,25 +285,29 @@ def node_from_chunk(chunk: Chunk) -> TextNode:
         chunk: A chunk of the core.
 
     Returns:
-        A node with the chunk's id, place and document, for which no metadata is embedded but
-        the caller's.
+        A node with the chunk's id, place, document and parent. What is embedded of it is the
+        chunk's `embedding_text` and the caller's metadata; an LLM sees its text and the
+        caller's metadata.
     """
-    own = {
-        "chunk_index": chunk.index,
-        "start_line": chunk.start_line,
-        "end_line": chunk.end_line,
-        "heading_path": list(chunk.heading_path),
-        "language": chunk.language,
-    }
-    hidden = [*_OWN_KEYS, "heading_path", "language"]
-    document = RelatedNodeInfo(node_id=chunk.document_id, node_type=ObjectType.DOCUMENT)
-    return TextNode(
-        id_=chunk.id,
-        text=chunk.text,
-        start_char_idx=chunk.start,
-        end_char_idx=chunk.end,
-        metadata={**chunk.metadata, **{k: v for k, v in own.items() if v or v == 0}},
+    hidden = [key for key in _FOUND_KEYS if key in chunk.metadata]
+    document = Document(
+        text="",
+        id_=chunk.document_id,
+        metadata=dict(chunk.metadata),
         excluded_embed_metadata_keys=hidden,
         excluded_llm_metadata_keys=hidden,
-        relationships={NodeRelationship.SOURCE: document},
     )
+    node = NodeFactory(include_metadata=True, salt="", alone=True).build(document, [chunk])[0]
+    node.metadata["chunk_index"] = chunk.index
+    of_document = RelatedNodeInfo(node_id=chunk.document_id, node_type=ObjectType.DOCUMENT)
+    node.relationships[NodeRelationship.SOURCE] = of_document
+    if chunk.parent_id is not None:
+        node.relationships[NodeRelationship.PARENT] = _of_text(chunk.parent_id)
+    children = node.metadata.pop("child_ids", None)
+    if isinstance(children, list):
+        node.relationships[NodeRelationship.CHILD] = [_of_text(child) for child in children]
+    return node
+
+
+def _of_text(node_id: str) -> RelatedNodeInfo:
+    return RelatedNodeInfo(node_id=node_id, node_type=ObjectType.TEXT)

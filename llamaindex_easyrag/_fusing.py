@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from easyrag_core import ChannelOutcome
 
-__all__ = ["Fusion", "checked_weights", "distinct_names", "fused_nodes", "reported"]
+__all__ = ["Fusion", "checked_weights", "fused_nodes", "reported"]
 
 _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
@@ -68,16 +67,14 @@ class Fusion:
                 rank_constant=self.rank_constant,
                 k=k,
             )
-        pairs = [_scored_ids(ranking) for ranking in rankings]
-        items = score_fusion(
-            pairs,
+        return score_fusion(
+            [_scored_ids(ranking) for ranking in rankings],
             weights=self.weights,
             normalization=self.normalization,
             combine=self.combine,
+            unscored="append",
+            k=k,
         )
-        weights = self.weights or (1.0,) * len(pairs)
-        voting = [pairs if weight else [] for pairs, weight in zip(pairs, weights, strict=True)]
-        return (items + _without_votes(items, voting))[:k]
 
 
 def _scored_ids(ranking: Sequence[NodeWithScore]) -> list[tuple[str, float | None]]:
@@ -86,17 +83,6 @@ def _scored_ids(ranking: Sequence[NodeWithScore]) -> list[tuple[str, float | Non
         _logger.warning("A ranking gives no scores: its ranks are taken in their place.")
         scores = [-float(rank) for rank in range(len(ranking))]
     return [(found.node.id_, score) for found, score in zip(ranking, scores, strict=True)]
-
-
-def _without_votes(
-    items: Sequence[FusedItem[str]], pairs: Sequence[Sequence[tuple[str, float | None]]]
-) -> list[FusedItem[str]]:
-    """The nodes that have no score in any ranking: they stand last, but they are not lost."""
-    known = {item.key for item in items}
-    places = [{pair[0]: rank for rank, pair in enumerate(ranking, 1)} for ranking in pairs]
-    left = dict.fromkeys(key for ranking in places for key in ranking if key not in known)
-    score = min([0.0, *(item.score for item in items[-1:])])
-    return [FusedItem(key, score, tuple(ranks.get(key) for ranks in places)) for key in left]
 
 
 def checked_weights(
@@ -121,26 +107,6 @@ def checked_weights(
     if len(told) != number or not any(told) or not all(math.isfinite(w) and w >= 0 for w in told):
         allowed = f"give {number} finite numbers of at least 0, not all of them 0"
         raise InvalidParameterError(name, told, allowed)
-    return told
-
-
-def distinct_names(names: Sequence[str]) -> list[str]:
-    """Number names that come again.
-
-    Args:
-        names: Any names.
-
-    Returns:
-        As many names, all different.
-
-    >>> distinct_names(["bm25", "vector", "bm25"])
-    ['bm25', 'vector', 'bm25 2']
-    """
-    seen: Counter[str] = Counter()
-    told = []
-    for name in names:
-        seen[name] += 1
-        told.append(name if seen[name] == 1 else f"{name} {seen[name]}")
     return told
 
 

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 from easyrag_core import VectorIndex
@@ -24,7 +23,6 @@ __all__ = [
     "Vector",
     "VectorCache",
     "aembedded_query",
-    "cosines",
     "embedded_nodes",
     "embedded_query",
     "known_vectors",
@@ -216,25 +214,3 @@ def vectors_to_add(
     made = embed_model.get_text_embedding_batch(texts, show_progress) if texts else []
     fresh = dict(zip((node.node_id for node in bare), made, strict=True))
     return [fresh.get(n.node_id) if n.embedding is None else n.embedding for n in nodes]
-
-
-def cosines(vectors: Sequence[Vector | None], query: Vector) -> list[float]:
-    """Compare vectors with the query's.
-
-    Args:
-        vectors: One vector or `None` per node, as long as the query's.
-        query: The query's vector.
-
-    Returns:
-        One cosine per node, 0 where there is nothing to compare.
-    """
-    asked = np.asarray(query, dtype=np.float64)
-    rows = np.zeros((len(vectors), len(asked)))
-    for number, vector in enumerate(vectors):
-        if vector is not None and np.isfinite(vector).all():
-            rows[number] = vector
-    norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(asked)
-    found: list[float] = np.divide(
-        rows @ asked, norms, out=np.zeros(len(rows)), where=norms > 0
-    ).tolist()
-    return found

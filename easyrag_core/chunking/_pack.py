@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from easyrag_core.chunking._boundaries import BLANK_LINE
+from easyrag_core.chunking._measured import measured
 from easyrag_core.chunking._windows import DOES_NOT_FIT
 from easyrag_core.text import content_end, grapheme_boundary_after, strip_span
 
@@ -121,7 +122,7 @@ class MeasuringRuler:
     def _units(self, start: int, end: int) -> int:
         if self.strip:
             start, end = strip_span(self.text, start, end)
-        return self._measure(self.text[start:end])
+        return measured(self._measure, self.text[start:end], start=start, end=end)
 
     def _guess(self, start: int) -> int:
         """Expect as many bytes a unit as in the last window, in the script that stands here."""

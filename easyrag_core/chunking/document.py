@@ -129,7 +129,8 @@ class DocumentChunker:
             `(start, end)` in code points, in order; `text[start:end]` is the chunk.
 
         Raises:
-            InvalidParameterError: `text` is not a string.
+            InvalidParameterError: `text` is not a string, or `length_function` raises or gives
+                something else than a whole number of at least 0.
         """
         if not isinstance(text, str):
             raise InvalidParameterError(

@@ -112,6 +112,7 @@ def score_fusion(
     weights: Sequence[float] | None = None,
     normalization: str = "min_max",
     combine: str = "sum",
+    unscored: str = "drop",
     k: int | None = None,
 ) -> list[FusedItem[K]]:
     """Fuse rankings by their scores, each brought to a common scale first.
@@ -133,6 +134,8 @@ def score_fusion(
             `"none"` leaves the scores as they are.
         combine: `"sum"` or `"max"` of the weighted scores; `"mnz"`, the sum times the number of
             rankings that hold the key.
+        unscored: What happens to a key that has a score in no ranking: `"drop"`, or `"append"`
+            behind all others, in the order given.
         k: How many items to return; `None` returns all.
 
     Returns:
@@ -148,6 +151,7 @@ def score_fusion(
     """
     check_choice("normalization", normalization, _NORMALIZATIONS)
     check_choice("combine", combine, _COMBINATIONS)
+    check_choice("unscored", unscored, ("drop", "append"))
     checked = _check_weights(weights, len(rankings))
     ranked = [
         _ranked_by_score(pairs) if weight else {}
@@ -159,6 +163,12 @@ def score_fusion(
         for key, value in zip(scores, _normalized(scores.values(), normalization), strict=True):
             votes[key].append(weight * value)
     scores = {key: _combined(v, combine) for key, v in votes.items()}
+    if unscored == "append":
+        lowest = min([0.0, *scores.values()])
+        for keys, pairs, weight in zip(lists, rankings, checked, strict=True):
+            known = set(keys)
+            keys += [key for key in dict(pairs) if weight and key not in known]
+            scores.update((key, lowest) for key in keys if key not in scores)
     return _with_ranks(_best_keys(scores, lists, k), scores, lists, weights)
 
 

@@ -1,4 +1,4 @@
-"""Retrievers: BM25, hybrid, fusion and MMR."""
+"""Retrievers: BM25, hybrid, fusion, MMR, and parents by their children."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from langchain_easyrag.retrievers.bm25 import BM25Retriever
 from langchain_easyrag.retrievers.fusion import FusionRetriever, fuse_documents
 from langchain_easyrag.retrievers.hybrid import HybridRetriever
 from langchain_easyrag.retrievers.mmr import MMRRetriever
+from langchain_easyrag.retrievers.parent_child import ParentChildRetriever
 
 __all__ = [
     "BM25Retriever",
     "FusionRetriever",
     "HybridRetriever",
     "MMRRetriever",
+    "ParentChildRetriever",
     "fuse_documents",
 ]

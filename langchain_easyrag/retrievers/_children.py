@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from typing_extensions import override
 
 from easyrag_core import HybridIndex
+from easyrag_core.pipeline import distinct_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -96,13 +97,11 @@ def channel_names(children: Iterable[RetrieverLike]) -> list[str]:
 
     It is the `run_name` given by `with_config`, else the name of the runnable itself.
     """
-    names: list[str] = []
+    names = []
     for child in children:
         given = child.config.get("run_name") if isinstance(child, RunnableBindingBase) else None
-        name = given or unwrapped(child).get_name()
-        twins = sum(taken.split("#")[0] == name for taken in names)
-        names.append(f"{name}#{twins + 1}" if twins else name)
-    return names
+        names.append(given or unwrapped(child).get_name())
+    return distinct_names(names)
 
 
 def unwrapped(runnable: Any) -> Any:

@@ -314,7 +314,7 @@ class _Fusion:
             list(zip(keys, self._scores(ranking), strict=True))
             for keys, ranking in zip(self._keys, self._rankings, strict=True)
         ]
-        return score_fusion(pairs, weights=weights, k=k)
+        return score_fusion(pairs, weights=weights, unscored="append", k=k)
 
     def _scores(self, ranking: Sequence[Document]) -> list[float | None]:
         scores = [given_score(document, score_key=self._score_key) for document in ranking]

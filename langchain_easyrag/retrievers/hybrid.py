@@ -308,6 +308,9 @@ class HybridRetriever(ParentRetriever):
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
         wanted = check_count("k", self.k if k is None else k)
+        query = query.strip()
+        if not query:
+            return []  # a model would embed nothing as something
         calls: dict[str, Callable[[], Sequence[Any]]] = {
             "bm25": partial(self.index.bm25.search, query, max(self.settings.bm25_k, wanted))
         }
@@ -328,6 +331,9 @@ class HybridRetriever(ParentRetriever):
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
         wanted = check_count("k", self.k if k is None else k)
+        query = query.strip()
+        if not query:
+            return []  # a model would embed nothing as something
         search, reach = self.index.bm25.search, max(self.settings.bm25_k, wanted)
         calls: dict[str, Callable[[], Awaitable[Sequence[Any]]]] = {
             "bm25": partial(run_in_executor, None, search, query, reach)

@@ -1,9 +1,10 @@
-"""Retrievers: BM25, hybrid and fusion."""
+"""Retrievers: BM25, hybrid, fusion, and children with their parents."""
 
 from __future__ import annotations
 
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 from llamaindex_easyrag.retrievers.fusion import FusionRetriever
 from llamaindex_easyrag.retrievers.hybrid import HybridRetriever
+from llamaindex_easyrag.retrievers.parent_child import ParentChildRetriever
 
-__all__ = ["BM25Retriever", "FusionRetriever", "HybridRetriever"]
+__all__ = ["BM25Retriever", "FusionRetriever", "HybridRetriever", "ParentChildRetriever"]

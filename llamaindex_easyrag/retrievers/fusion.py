@@ -11,10 +11,10 @@ from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 
 from easyrag_core import InvalidParameterError, arun_channels, run_channels
 from easyrag_core.errors import check_choice, check_count, check_timeout
+from easyrag_core.pipeline import distinct_names
 from llamaindex_easyrag._fusing import (
     Fusion,
     checked_weights,
-    distinct_names,
     fused_nodes,
 )
 

@@ -8,7 +8,12 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_easyrag import FusionRetriever, HybridRetriever, MMRRetriever
+from langchain_easyrag import (
+    FusionRetriever,
+    HybridRetriever,
+    MMRRetriever,
+    ParentChildRetriever,
+)
 from tests.langchain_adapter.samples import (
     ConfigSeen,
     ListRetriever,
@@ -31,7 +36,11 @@ def mmr(child):
     return MMRRetriever(retriever=child)
 
 
-WRAPPERS = pytest.mark.parametrize("wrap", [fusion, hybrid, mmr])
+def parent_child(child):
+    return ParentChildRetriever.from_documents(corpus(), vector_retriever=child, child_k=9)
+
+
+WRAPPERS = pytest.mark.parametrize("wrap", [fusion, hybrid, mmr, parent_child])
 CONFIG = {
     "tags": ["from-outside"],
     "metadata": {"tenant": 7},

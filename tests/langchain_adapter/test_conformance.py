@@ -12,7 +12,13 @@ from langchain_tests.integration_tests.indexer import (
 )
 
 from easyrag_core import HybridIndex
-from langchain_easyrag import BM25Retriever, FusionRetriever, HybridRetriever, MMRRetriever
+from langchain_easyrag import (
+    BM25Retriever,
+    FusionRetriever,
+    HybridRetriever,
+    MMRRetriever,
+    ParentChildRetriever,
+)
 from tests.langchain_adapter.samples import WordEmbeddings
 
 QUERY = "检索 ranking"
@@ -109,6 +115,36 @@ class TestMMR(_Suite):
     @property
     def retriever_constructor_params(self):
         return {"retriever": vectors().as_retriever()}
+
+
+class TestParentChild(_Suite):
+    """The same over children in our own index, with an embedding model."""
+
+    @property
+    def retriever_constructor(self):
+        return ParentChildRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        model = WordEmbeddings()
+        long = [Document(f"{d.page_content}. " * 40, id=d.id) for d in matching()]
+        built = ParentChildRetriever.from_documents(long, model)
+        return {"index": built.index, "embeddings": model}
+
+
+class TestParentChildVectorStore(_Suite):
+    """The same with a vector store."""
+
+    @property
+    def retriever_constructor(self):
+        return ParentChildRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        built = ParentChildRetriever.from_documents(
+            matching(), vector_store=InMemoryVectorStore(WordEmbeddings())
+        )
+        return {"index": built.index, "vector_store": built.vector_store}
 
 
 class TestBM25Index(DocumentIndexerTestSuite):

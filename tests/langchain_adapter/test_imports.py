@@ -12,11 +12,16 @@ import langchain_easyrag
 EXPECTED_ALL = [
     "BM25Retriever",
     "ChunkDocstore",
+    "CodeTextSplitter",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",
     "MMRCompressor",
     "MMRRetriever",
+    "MarkdownSectionTextSplitter",
+    "ParentChildRetriever",
+    "ParentChildTextSplitter",
+    "ParentExpansionCompressor",
     "chunk_key",
     "fuse_documents",
 ]

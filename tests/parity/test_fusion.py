@@ -218,10 +218,6 @@ def test_foreign_answers_are_fused_alike(ask, fusion, rankings):
 
 @modes
 @pytest.mark.parametrize("score", [None, float("nan")])
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="LlamaIndex puts results without a score last, LangChain and the core leave them out",
-)
 def test_a_result_without_a_score_among_scored_ones(ask, score):
     """By score, one of three has none."""
     rankings = [[("a", 0.9), ("b", score), ("c", 0.5)], [("c", 3.0), ("d", 1.0)]]
@@ -229,7 +225,6 @@ def test_a_result_without_a_score_among_scored_ones(ask, score):
     assert placed(first) == placed(second)
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="'BM25Retriever#2' here, 'BM25Retriever 2' there")
 def test_retrievers_of_one_class_are_named_alike():
     """The facts of a result name the retrievers; the second of a class gets a number."""
     by_document, by_node = fusions([2, 8], k=1)

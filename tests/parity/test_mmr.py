@@ -227,9 +227,6 @@ def test_where_the_model_is_down_the_words_stand_in(ask, caplog):
 
 
 @modes
-@pytest.mark.xfail(
-    raises=AssertionError, reason="LangChain counts the query's words among the candidates'"
-)
 def test_by_scores_and_words_the_picks_are_the_same(ask):
     """Relevance by score and no vectors: the query has no part in how rare a word is."""
     settings = {"relevance": "score", "model": False}
@@ -238,9 +235,6 @@ def test_by_scores_and_words_the_picks_are_the_same(ask):
 
 @modes
 @pytest.mark.parametrize("missing", ["drop", "append", "keep"])
-@pytest.mark.xfail(
-    raises=AssertionError, reason="LlamaIndex leaves all vectors aside where one is missing"
-)
 def test_with_some_vectors_the_picks_are_the_same(ask, missing):
     """A store that knows four of six, and no model: `missing_vectors` says what becomes of two."""
     index = VectorIndex(32)
@@ -251,9 +245,6 @@ def test_with_some_vectors_the_picks_are_the_same(ask, missing):
 
 
 @modes
-@pytest.mark.xfail(
-    raises=AssertionError, reason="LangChain picks a document twice where it was given twice"
-)
 def test_a_candidate_that_comes_twice_is_picked_once(ask):
     """One id, one pick."""
     by_document, by_node = bare(PASSAGES)
@@ -263,20 +254,12 @@ def test_a_candidate_that_comes_twice_is_picked_once(ask):
 
 @modes
 @pytest.mark.parametrize("query", ["", " \n"], ids=ascii)
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="LangChain compares with nothing, LlamaIndex takes scores",
-)
 def test_a_blank_query_is_no_measure(ask, query):
     """Without any text in the query the scores decide, as without a query vector."""
     first, second = picked(ask, plugs(), searched(PASSAGES, QUERY), query)
     same(first, second)
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="LlamaIndex appends what has no vector, the others drop it",
-)
 def test_the_defaults_are_the_same():
     """Settings that both have begin with one value."""
     names = ("lambda_mult", "relevance", "normalize_relevance", "missing_vectors", "strict")

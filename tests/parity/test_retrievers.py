@@ -144,9 +144,6 @@ def test_hybrid_is_the_same_over_any_corpus(texts, query, settings):
 
 
 @modes
-@pytest.mark.xfail(
-    raises=AssertionError, reason="LangChain embeds blank edges of a query, LlamaIndex does not"
-)
 def test_hybrid_is_the_same_with_blank_edges_around_the_query(ask):
     """What stands around a query does not change its meaning: frameworks' tools add line ends."""
     by_document, by_node = answers(ask, hybrids(PASSAGES, 5), f"\n {QUERIES[0]}\n")
@@ -155,9 +152,6 @@ def test_hybrid_is_the_same_with_blank_edges_around_the_query(ask):
 
 @modes
 @pytest.mark.parametrize("query", ["", " \n", "\u3000"], ids=ascii)
-@pytest.mark.xfail(
-    raises=AssertionError, reason="LangChain embeds a blank query, LlamaIndex asks its words alone"
-)
 def test_hybrid_is_the_same_for_a_blank_query(ask, query):
     """A query without any text finds nothing: there is nothing to embed."""
     by_document, by_node = answers(ask, hybrids(PASSAGES, 5), query)

@@ -1,174 +1,48 @@
-"""Postprocessors that re-rank nodes by fusion and by diversity."""
+"""Nodes that are relevant and differ from each other."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence  # noqa: TC003 - pydantic reads the annotations
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding  # noqa: TC002 - as above
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
 from easyrag_core import (
-    BM25Index,
-    ChannelOutcome,
     StandardAnalyzer,
+    cosines,
+    fitting_vectors,
     lexical_vectors,
     maximal_marginal_relevance,
 )
 from easyrag_core.errors import check_choice, check_count
 from llamaindex_easyrag._convert import content_for_embedding
 from llamaindex_easyrag._facts import facts_of, scored_node
-from llamaindex_easyrag._fusing import Fusion, checked_weights, fused_nodes
 from llamaindex_easyrag._vectors import (
     Vector,
     VectorCache,
-    cosines,
     embedded_nodes,
     embedded_query,
     known_vectors,
 )
+from llamaindex_easyrag.postprocessors._reranker import Reranker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from llama_index.core.schema import NodeWithScore, QueryBundle
 
-    from llama_index.core.schema import NodeWithScore
-
-__all__ = ["MMRPostprocessor", "RRFPostprocessor"]
+__all__ = ["MMRPostprocessor"]
 
 _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
 
-_CHANNELS = ("given", "bm25")
 _RELEVANCES = ("query", "score")
 
 
-class _Reranker(BaseNodePostprocessor):
-    """A postprocessor that reports what it does as the framework's rerankers do."""
-
-    def __eq__(self, other: object) -> bool:
-        """Equal settings make equal postprocessors, whoever listens to their events."""
-        if not isinstance(other, type(self)) or self.to_dict() != other.to_dict():
-            return False
-        told = type(self).model_fields.keys() - {"callback_manager"}
-        return all(getattr(self, name) == getattr(other, name) for name in told)
-
-    # Settings can be changed, so a hash would not last.
-    __hash__ = None  # type: ignore[assignment]
-
-    @contextmanager
-    def _reranking(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None, top_n: int
-    ) -> Iterator[list[NodeWithScore]]:
-        """Report the start and, when the list that is handed out has been filled, the end."""
-        name = self.class_name()
-        query = query_bundle or QueryBundle("")
-        _dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: name,
-            EventPayload.QUERY_STR: query.query_str,
-            EventPayload.TOP_K: top_n,
-        }
-        result: list[NodeWithScore] = []
-        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-            yield result
-            event.on_end(payload={EventPayload.NODES: result})
-        _dispatcher.event(ReRankEndEvent(nodes=result))
-
-
-class RRFPostprocessor(_Reranker):
-    """Fuses the order of the nodes that it is given with their order by words.
-
-    The nodes come in one order: that of a vector search, mostly. The second order is BM25 of
-    the query over these nodes. Reciprocal rank fusion of the two lifts nodes that name what was
-    asked, without another index or model. A node that comes twice counts once, at its first
-    place. Without a query the given order stays.
-
-    Scores are fused scores; `metadata["easyrag"]` tells both ranks and both scores.
-    """
-
-    top_n: int | None = Field(default=None, description="How many nodes are kept; None: all.")
-    weights: tuple[float, float] | None = Field(
-        default=None, description="How much the given order and the words count; 1 each."
-    )
-    rank_constant: float = Field(
-        default=60, description="The larger, the less the first ranks stand out."
-    )
-    analyzer: Callable[[str], Sequence[str]] | None = Field(
-        default=None, exclude=True, description="Turns a text into terms."
-    )
-
-    def __init__(
-        self,
-        top_n: int | None = None,
-        *,
-        weights: Sequence[float] | None = None,
-        rank_constant: float = 60,
-        analyzer: Callable[[str], Sequence[str]] | None = None,
-        callback_manager: CallbackManager | None = None,
-    ) -> None:
-        """Check the settings.
-
-        Args:
-            top_n: How many nodes are kept, >= 0; `None` keeps all.
-            weights: How much the given order and the order by words count: two finite numbers
-                >= 0; default: 1 each.
-            rank_constant: Finite, >= 0.
-            analyzer: Turns a text into terms; default: `StandardAnalyzer()`. It is not part of
-                `to_dict()`.
-            callback_manager: Receives the `RERANKING` events.
-
-        Raises:
-            InvalidParameterError: A setting is not as above.
-        """
-        if top_n is not None:
-            check_count("top_n", top_n)
-        told = checked_weights("weights", weights, 2)
-        Fusion("rrf", weights=told, rank_constant=rank_constant).fuse([[], []])
-        settings: dict[str, Any] = {
-            "top_n": top_n,
-            "weights": told,
-            "rank_constant": rank_constant,
-            "analyzer": analyzer,
-            "callback_manager": callback_manager or CallbackManager(),
-        }
-        super().__init__(**settings)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name under which the settings are saved."""
-        return "RRFPostprocessor"
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        top_n = len(nodes) if self.top_n is None else self.top_n
-        with self._reranking(nodes, query_bundle, top_n) as result:
-            words = [] if query_bundle is None else self._by_words(nodes, query_bundle.query_str)
-            answers = dict(zip(_CHANNELS, (nodes, words), strict=True))
-            fusion = Fusion("rrf", weights=self.weights, rank_constant=self.rank_constant)
-            result.extend(fused_nodes(_CHANNELS, ChannelOutcome(answers), fusion, k=top_n))
-        return result
-
-    def _by_words(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:
-        by_id = {found.node.node_id: found.node for found in reversed(nodes)}
-        index = BM25Index(analyzer=self.analyzer or StandardAnalyzer())
-        # In the given order, so that equal scores keep it.
-        ids = list(dict.fromkeys(found.node.node_id for found in nodes))
-        index.add(ids, [content_for_embedding(by_id[node_id]) for node_id in ids])
-        hits = index.search(query, len(ids))
-        return [scored_node(by_id[hit.id], hit.score, {"channels": {}}) for hit in hits]
-
-
-class MMRPostprocessor(_Reranker):
+class MMRPostprocessor(Reranker):
     """Keeps nodes that are relevant and differ from each other (maximal marginal relevance).
 
     Vectors are looked for in this order: the nodes' own, the vector store's, the embedding
@@ -227,7 +101,7 @@ class MMRPostprocessor(_Reranker):
                 given order.
             normalize_relevance: Bring scores to [0, 1] first: other scores than cosines have
                 another scale, on which `lambda_mult` would mean nothing.
-            missing_vectors: What happens to a node whose vector is broken or of another length:
+            missing_vectors: What happens to a node without a usable vector when others have one:
                 `"append"` puts it last, `"drop"` leaves it out, `"keep"` takes it as similar
                 to none.
             embed_model: Embeds the query, and the nodes without a vector. It is not part of
@@ -272,7 +146,7 @@ class MMRPostprocessor(_Reranker):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        with self._reranking(nodes, query_bundle, self.top_n) as result:
+        with self.reranking(nodes, query_bundle, self.top_n) as result:
             distinct: dict[str, NodeWithScore] = {}
             for found in nodes:
                 distinct.setdefault(found.node.node_id, found)
@@ -283,9 +157,8 @@ class MMRPostprocessor(_Reranker):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
     ) -> list[NodeWithScore]:
         vectors, asked = self._vectors(nodes, query_bundle)
-        size = len(vectors[0] if asked is None else asked) if vectors else 0
         # A broken vector costs its own node the place, and nobody else.
-        usable = [vector if len(vector) == size else None for vector in vectors]
+        usable = fitting_vectors(vectors, asked)
         relevance = _given_relevance(nodes) if asked is None else cosines(usable, asked)
         picks = maximal_marginal_relevance(
             usable,
@@ -305,7 +178,7 @@ class MMRPostprocessor(_Reranker):
 
     def _vectors(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> tuple[Sequence[Vector], Vector | None]:
+    ) -> tuple[Sequence[Vector | None], Vector | None]:
         """The nodes' vectors and, if relevance is measured by it, the query's."""
         query = query_bundle if self.relevance == "query" else None
         if query is not None and not query.query_str.strip():
@@ -315,9 +188,8 @@ class MMRPostprocessor(_Reranker):
             known = known_vectors(bare, self.vector_store)
             if nodes and self.embed_model is not None:
                 known = [*embedded_nodes(bare, known, self.embed_model, self._cache)]
-            vectors = [vector for vector in known if vector is not None]
-            if len(vectors) == len(nodes):
-                return vectors, None if query is None else embedded_query(query, self.embed_model)
+            if any(vector is not None for vector in known):
+                return known, None if query is None else embedded_query(query, self.embed_model)
         except Exception as error:
             if self.strict:
                 raise

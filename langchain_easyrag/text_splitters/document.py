@@ -1,29 +1,26 @@
-"""Text splitters that know where each chunk comes from."""
+"""Prose into chunks, by sentences, paragraphs or words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from langchain_core.runnables import run_in_executor
-from langchain_text_splitters import TextSplitter
 from typing_extensions import override
 
 from easyrag_core import DocumentChunker
-from langchain_easyrag._convert import documents_of_pieces, documents_of_texts
-from langchain_easyrag._identity import document_ids
+from langchain_easyrag._convert import documents_of_pieces
+from langchain_easyrag.text_splitters._placed import PlacedTextSplitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from langchain_core.documents import Document
 
     from easyrag_core.chunking.document import Boundary
 
-
 __all__ = ["DocumentTextSplitter"]
 
 
-class DocumentTextSplitter(TextSplitter):
+class DocumentTextSplitter(PlacedTextSplitter):
     """Split prose at sentences, paragraphs or words, each chunk with its exact place.
 
     Every chunk is a slice of the text that was given: `text[start_index:end_index]` equals its
@@ -96,6 +93,12 @@ class DocumentTextSplitter(TextSplitter):
             strip_whitespace=strip_whitespace,
         )
 
+    @property
+    @override
+    def chunker(self) -> DocumentChunker:
+        """The core's chunker, with these settings."""
+        return self._chunker
+
     @override
     def split_text(self, text: str) -> list[str]:
         """Split one text.
@@ -109,58 +112,7 @@ class DocumentTextSplitter(TextSplitter):
         return [text[start:end] for start, end in self._chunker.spans(text)]
 
     @override
-    def create_documents(
-        self, texts: Iterable[str], metadatas: Iterable[dict[Any, Any]] | None = None
-    ) -> list[Document]:
-        """Split texts into documents.
-
-        Args:
-            texts: The texts.
-            metadatas: One dict per text; each of its chunks gets a shallow copy.
-
-        Returns:
-            The chunks of all texts, in order.
-
-        Raises:
-            InvalidParameterError: There are more or fewer metadata than texts, or `texts` is
-                one string.
-        """
-        return self.split_documents(documents_of_texts(texts, metadatas))
-
-    @override
-    def split_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """Split documents into smaller ones; the given ones stay as they are.
-
-        Args:
-            documents: The documents.
-
-        Returns:
-            The chunks of all documents, in order.
-        """
-        documents = list(documents)
-        chunks: list[Document] = []
-        for document, id_ in zip(documents, document_ids(documents), strict=True):
-            pieces = self._chunker.iter_pieces(document.page_content, id_)
-            chunks.extend(documents_of_pieces(document, id_, pieces))
-        return chunks
-
-    async def asplit_text(self, text: str) -> list[str]:
-        """Split one text in a thread: the async twin of `split_text`."""
-        return await run_in_executor(None, self.split_text, text)
-
-    async def acreate_documents(
-        self, texts: Iterable[str], metadatas: Iterable[dict[Any, Any]] | None = None
-    ) -> list[Document]:
-        """Split texts in a thread: the async twin of `create_documents`."""
-        return await run_in_executor(None, self.create_documents, texts, metadatas)
-
-    async def asplit_documents(self, documents: Iterable[Document]) -> list[Document]:
-        """Split documents in a thread: the async twin of `split_documents`."""
-        return await run_in_executor(None, self.split_documents, documents)
-
-    @override
-    async def atransform_documents(
-        self, documents: Sequence[Document], **kwargs: Any
-    ) -> Sequence[Document]:
-        """Split documents in a thread: the async twin of `transform_documents`."""
-        return await run_in_executor(None, self.split_documents, documents)
+    def pieces_of(self, document: Document, document_id: str) -> Iterable[Document]:
+        """Split one document; see `split_documents`."""
+        pieces = self._chunker.iter_pieces(document.page_content, document_id)
+        return documents_of_pieces(document, document_id, pieces)

@@ -1,4 +1,4 @@
-"""Document compressors: relevant and different."""
+"""Documents that are relevant and different."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, PrivateAttr
 from typing_extensions import override
 
-from easyrag_core import StandardAnalyzer, lexical_vectors, maximal_marginal_relevance
+from easyrag_core import (
+    StandardAnalyzer,
+    cosines,
+    fitting_vectors,
+    lexical_vectors,
+    maximal_marginal_relevance,
+)
 from langchain_easyrag._convert import facts_of, given_score, with_facts
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag._vectors import (
     Vector,
     VectorCache,
     aembedded,
-    cosines,
     embedded,
     stored_vectors,
 )
@@ -78,7 +83,7 @@ class MMRCompressor(BaseDocumentCompressor):
     vector_key: str | None = None
     """Metadata key under which documents carry their own vector."""
 
-    missing_vectors: str = "drop"
+    missing_vectors: str = "append"
     """What happens to a document without a usable vector when others have one: `"drop"`,
     `"append"` (last), or `"keep"` (similar to none)."""
 
@@ -121,9 +126,6 @@ class MMRCompressor(BaseDocumentCompressor):
 
         Returns:
             Copies of at most `k` documents, in the order in which they were picked.
-
-        Raises:
-            DimensionMismatchError: The vectors are not all of one length.
         """
         candidates = self._candidates(documents, query)
         if candidates.model is not None:
@@ -149,6 +151,7 @@ class MMRCompressor(BaseDocumentCompressor):
 
     def _candidates(self, documents: Sequence[Document], query: str) -> _Candidates:
         """Gather what is known without a model, and what the model is to be asked."""
+        documents, query = _distinct(documents), query.strip()
         found = [self._own_vector(document) for document in documents]
         lookups = [d.id if v is None else None for d, v in zip(documents, found, strict=True)]
         stored = stored_vectors(self.vector_store, lookups)
@@ -158,9 +161,9 @@ class MMRCompressor(BaseDocumentCompressor):
         model = self.embeddings
         if model is None:
             model = getattr(self.vector_store, "embeddings", None)
-        candidates = _Candidates(list(documents), query, found, self._cache)
+        candidates = _Candidates(documents, query, found, self._cache)
         if documents and model is not None:
-            candidates.prepare(model, with_query=self.relevance == "query")
+            candidates.prepare(model, with_query=self.relevance == "query" and bool(query))
         return candidates
 
     def _own_vector(self, document: Document) -> Vector | None:
@@ -179,14 +182,15 @@ class MMRCompressor(BaseDocumentCompressor):
         vectors, asked = candidates.vectors, candidates.query_vector
         if all(vector is None for vector in vectors):
             vectors, asked = self._lexical(candidates)
-        by_query = self.relevance == "query" and asked is not None
-        relevance = cosines(vectors, asked) if by_query else candidates.scores()
+        # A broken vector costs its own document the place, and nobody else.
+        vectors = fitting_vectors(vectors, asked)
+        relevance = candidates.scores() if asked is None else cosines(vectors, asked)
         result = maximal_marginal_relevance(
             vectors,
             relevance,
             k=self.k,
             lambda_mult=self.lambda_mult,
-            normalize_relevance=self.normalize_relevance and not by_query,
+            normalize_relevance=self.normalize_relevance and asked is None,
             missing_vectors=self.missing_vectors,
         )
         picks = zip(result.indices, result.gains, strict=True)
@@ -195,10 +199,11 @@ class MMRCompressor(BaseDocumentCompressor):
             for rank, (index, gain) in enumerate(picks, start=1)
         ]
 
-    def _lexical(self, candidates: _Candidates) -> tuple[list[Vector], Vector]:
+    def _lexical(self, candidates: _Candidates) -> tuple[list[Vector | None], Vector | None]:
         texts = [document.page_content for document in candidates.documents]
-        rows = lexical_vectors([*texts, candidates.query], self.analyzer or StandardAnalyzer())
-        return list(rows[:-1]), rows[-1]
+        asked = [candidates.query] if self.relevance == "query" and candidates.query else []
+        rows = list(lexical_vectors([*texts, *asked], self.analyzer or StandardAnalyzer()))
+        return (rows[:-1], rows[-1]) if asked else (rows, None)
 
 
 @dataclass(slots=True)
@@ -240,6 +245,14 @@ class _Candidates:
         if all(score is None for score in scores):
             return [-float(place) for place in range(len(scores))]
         return scores
+
+
+def _distinct(documents: Sequence[Document]) -> list[Document]:
+    """Keep the first of the documents with one id."""
+    first: dict[object, Document] = {}
+    for document in documents:
+        first.setdefault(id(document) if document.id is None else document.id, document)
+    return list(first.values())
 
 
 def _explained(document: Document, rank: int, gain: float, relevance: float | None) -> Document:

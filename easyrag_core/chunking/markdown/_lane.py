@@ -1,0 +1,135 @@
+"""The fast lane through a long section: where blocks fit whole and lengths are sums.
+
+Ends each piece where `SectionCut` would, without looking at what lies well within a piece. It
+stops before the first block that has to be cut.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from easyrag_core.chunking.markdown._blocks import BlockKind
+from easyrag_core.chunking.markdown._text import (
+    content_start,
+    last_content,
+    last_paragraph,
+    paragraph_stop,
+    paragraphs_stop_before,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from easyrag_core.chunking.markdown._blocks import Block
+
+__all__ = ["Lane"]
+
+_HEADING = BlockKind.HEADING
+_AFTER_LEAD_IN = frozenset(
+    (BlockKind.FENCE, BlockKind.CODE, BlockKind.TABLE, BlockKind.LIST, BlockKind.QUOTE)
+)
+_SLOW = -1
+
+
+class Lane:
+    """One section, measured in code points."""
+
+    def __init__(self, text: str, blocks: Sequence[Block], end: int, *, limit: int) -> None:
+        """Take the section.
+
+        Args:
+            text: The document, its lines ending at line feeds.
+            blocks: The section's blocks.
+            end: Where its content ends.
+            limit: The longest piece that stands alone, in code points.
+        """
+        self._text = text
+        self._blocks = blocks
+        self._end = end
+        self._limit = limit
+        self._start = self._room = 0
+
+    def glide(self, start: int, first_room: int, room: int, spans: list[tuple[int, int]]) -> int:
+        """Append spans while no block has to be cut.
+
+        Args:
+            start: Where the section starts.
+            first_room: The longest first span.
+            room: The longest of the others.
+            spans: Takes the spans.
+
+        Returns:
+            Where the rest begins: the section's end if all is done.
+        """
+        text, blocks, end = self._text, self._blocks, self._end
+        count, number = len(blocks), 0
+        self._start, self._room = start, room
+        limit = start + first_room
+        while end > limit:
+            while number < count and blocks[number][2] <= limit + 1:
+                number += 1
+            cut = self._cut(number, limit)
+            if cut <= start:
+                return start
+            last = last_content(text, start, cut)
+            if start < last:
+                spans.append((start, last))
+            self._start = start = cut
+            limit = start + room
+        spans.append((start, end))
+        return end
+
+    def _cut(self, number: int, limit: int) -> int:
+        """Return where the next piece starts: block `number` is the first beyond the limit."""
+        text, blocks = self._text, self._blocks
+        low = max(self._start, blocks[number - 1][2]) if number else self._start
+        high = blocks[number][1] if number < len(blocks) else self._end
+        gap = content_start(text, low, high) if low < high else high
+        gap_end = last_content(text, gap, high) if gap < high else high
+        if gap == gap_end or gap_end <= limit:
+            return self._before_block(number, gap, gap_end, limit)
+        stop = paragraphs_stop_before(text, gap, limit) if limit > gap else gap
+        if stop > gap:
+            return content_start(text, stop, high)
+        paragraph = last_content(text, gap, paragraph_stop(text, gap, high))
+        return self._choose(self._above(number, gap), gap, paragraph)
+
+    def _before_block(self, number: int, gap: int, gap_end: int, limit: int) -> int:
+        """Return where to cut before a block, or before what belongs to it."""
+        if number == len(self._blocks):
+            return _SLOW
+        text, block = self._text, self._blocks[number]
+        edge = block[1]
+        end = last_content(text, edge, min(block[2], self._end))
+        if end <= limit:
+            # Only the blank lines behind the block are beyond the limit: look at the next one.
+            return self._cut(number + 1, limit)
+        if block[0] == _HEADING:
+            edge = content_start(text, edge, block[2])
+        if gap == gap_end:
+            return self._choose(self._above(number, edge), edge, end)
+        if block[0] not in _AFTER_LEAD_IN:
+            return edge
+        stuck = last_paragraph(text, gap, gap_end)
+        return self._choose(self._above(number, gap) if stuck == gap else stuck, edge, end)
+
+    def _above(self, number: int, position: int) -> int:
+        """Return where the headings start that stand right above a position."""
+        text, blocks = self._text, self._blocks
+        while number and blocks[number - 1][0] == _HEADING:
+            number -= 1
+            start = content_start(text, blocks[number][1], blocks[number][2])
+            if start < self._start:
+                break
+            position = start
+            if number and content_start(text, blocks[number - 1][2], start) < start:
+                break
+        return position
+
+    def _choose(self, stuck: int, edge: int, end: int) -> int:
+        """Cut before what belongs to the next part if that fits, else before the part."""
+        if stuck == edge or end - edge <= self._limit:
+            if self._start < stuck < edge and end - stuck <= self._room:
+                return stuck
+            return edge
+        return _SLOW

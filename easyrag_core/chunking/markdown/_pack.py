@@ -1,0 +1,184 @@
+"""Sections into pieces: small neighbours packed together, long ones cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from easyrag_core.chunking.markdown._blocks import BlockKind
+from easyrag_core.chunking.markdown._cut import Piece, SectionCut
+from easyrag_core.chunking.markdown._gauge import BARE, CharacterGauge, Frame
+from easyrag_core.chunking.markdown._lane import Lane
+from easyrag_core.chunking.markdown._parts import language_of, section_parts
+from easyrag_core.text import grapheme_boundary_before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from easyrag_core.chunking.markdown._blocks import Block
+    from easyrag_core.chunking.markdown._gauge import Gauge
+    from easyrag_core.chunking.markdown._sections import Path, Section
+
+__all__ = ["Packer"]
+
+_BLOCK_KINDS = {BlockKind.FENCE: "code", BlockKind.CODE: "code", BlockKind.TABLE: "table"}
+
+
+class Packer:
+    """Makes pieces of the sections of one document."""
+
+    def __init__(
+        self,
+        text: str,
+        blocks: Sequence[Block],
+        gauge: Gauge,
+        *,
+        overlap: int,
+        minimum: int | None,
+        merge: bool,
+        show_path: bool,
+    ) -> None:
+        """Take the document and the settings.
+
+        Args:
+            text: The document, its lines ending at line feeds.
+            blocks: Its blocks.
+            gauge: Measures the document.
+            overlap: The longest overlap within a paragraph.
+            minimum: A piece this long takes no further section in; `None` for as many as fit.
+            merge: Whether sections are packed together at all.
+            show_path: Whether the headings stand before what is embedded.
+        """
+        self._text = text
+        self._blocks = blocks
+        self._gauge = gauge
+        self._overlap = overlap
+        self._minimum = minimum
+        self._merge = merge
+        self._show_path = show_path
+
+    def pieces(self, sections: Iterable[Section]) -> Iterator[tuple[Path, Piece]]:
+        """Yield the pieces of a document with the titles above them.
+
+        Args:
+            sections: The document's sections in order.
+
+        Yields:
+            Path and piece, in order.
+        """
+        siblings: list[Section] = []
+        for section in sections:
+            if siblings and (section.parted or section.parent != siblings[0].parent):
+                yield from self._pack(siblings)
+                siblings = []
+            siblings.append(section)
+            if not self._merge or section.parent < 0:
+                yield from self._pack(siblings)
+                siblings = []
+        yield from self._pack(siblings)
+
+    def _pack(self, siblings: Sequence[Section]) -> Iterator[tuple[Path, Piece]]:
+        """Pack the children of one heading; those of no heading come one by one."""
+        ends = [section.end for section in siblings]
+        number = 0
+        while number < len(siblings):
+            section = siblings[number]
+            count = self._joined(siblings, ends, number)
+            if count > 1:
+                last = siblings[number + count - 1]
+                path = section.parent_path
+                if all(other.path == section.path for other in siblings[number : number + count]):
+                    path = section.path
+                frame = self._frame(path, rooted=section.rooted)
+                if path != section.parent_path and not self._gauge.fits(
+                    section.start, last.end, frame
+                ):
+                    path = section.parent_path
+                    frame = self._frame(path, rooted=section.rooted)
+                yield path, Piece(section.start, last.end, frame)
+            else:
+                yield from self._single(section)
+            number += max(1, count)
+
+    def _joined(self, siblings: Sequence[Section], ends: Sequence[int], number: int) -> int:
+        """Return how many sections from `number` on go into one piece."""
+        if number + 1 == len(siblings):
+            return 1
+        section = siblings[number]
+        frame = self._frame(section.parent_path, rooted=section.rooted)
+        furthest = self._gauge.furthest
+        stop = furthest(section.start, ends, number, frame)
+        if self._minimum is not None and stop > number + 1:
+            enough = furthest(section.start, ends[:stop], number, frame, limit=self._minimum - 1)
+            stop = min(stop, enough + 1)
+        return stop - number
+
+    def _single(self, section: Section) -> Iterator[tuple[Path, Piece]]:
+        frame = self._frame(section.path, rooted=section.rooted)
+        if self._gauge.fits(section.start, section.end, frame):
+            blocks = self._blocks[section.first : section.last]
+            kind = _kind_of(blocks, section.start, section.end)
+            yield section.path, Piece(section.start, section.end, frame, *kind)
+            return
+        for piece in self._cut(section, self._leads(section.path)):
+            yield section.path, piece
+
+    def _cut(self, section: Section, leads: Sequence[str]) -> Iterator[Piece]:
+        """Take the fast lane as far as it goes, then look at all that is left of the section."""
+        text, gauge, start = self._text, self._gauge, section.start
+        blocks = self._blocks[section.first : section.last]
+        if isinstance(gauge, CharacterGauge):
+            spans: list[tuple[int, int]] = []
+            room = gauge.limit - len(leads[0])
+            lane = Lane(text, blocks, section.end, limit=gauge.limit)
+            start = lane.glide(start, gauge.limit if section.rooted else room, room, spans)
+            inner = Frame(leads[0])
+            frame = BARE if section.rooted else inner
+            alone = {block.start: [block] for block in blocks if block.kind in _BLOCK_KINDS}
+            for first, end in spans:
+                yield Piece(first, end, frame, *_kind_of(alone.get(first, ()), first, end))
+                frame = inner
+            if start == section.end:
+                return
+            blocks = [block for block in blocks if block.stop > start]
+        rooted = section.rooted and start == section.start
+        cut = SectionCut(text, gauge, overlap=self._overlap, leads=leads, rooted=rooted)
+        yield from cut.pieces(section_parts(text, blocks, start, section.end))
+
+    def _frame(self, path: Path, *, rooted: bool) -> Frame:
+        return BARE if rooted or not path or not self._show_path else Frame(_lead(path))
+
+    def _leads(self, path: Path) -> list[str]:
+        """Return what may tell the headings, the fullest first, each leaving room for text."""
+        if not path or not self._show_path:
+            return [""]
+        room = self._gauge.limit // 2
+        shorter = [("…", *path[level:]) for level in range(1, len(path))]
+        leads = [_lead(titles) for titles in (path, *shorter)]
+        while leads and self._gauge.length(leads[0]) > room:
+            leads.pop(0)
+        return [*(leads or self._shortened(path[-1], room)), ""]
+
+    def _shortened(self, title: str, room: int) -> list[str]:
+        """Return the beginning of a title that has no room."""
+        width = len(title) // 2
+        while width:
+            width = grapheme_boundary_before(title, min(width, room))
+            lead = _lead((title[:width].rstrip() + "…",))
+            if width and self._gauge.length(lead) <= room:
+                return [lead]
+            width //= 2
+        return []
+
+
+def _lead(titles: Sequence[str]) -> str:
+    return "[" + " > ".join(titles) + "]\n\n"
+
+
+def _kind_of(blocks: Sequence[Block], start: int, end: int) -> tuple[str, str]:
+    """Return kind and language of a stretch that may be nothing but the first block."""
+    if blocks:
+        block = blocks[0]
+        if block.start == start and block.stop >= end and block.kind in _BLOCK_KINDS:
+            fence = block.kind == BlockKind.FENCE
+            return _BLOCK_KINDS[block.kind], language_of(block.info) if fence else ""
+    return "text", ""
