@@ -143,9 +143,13 @@ def _walk(root: Path, found: FilesRead) -> list[tuple[Path, str]]:
 
     files = []
     for folder, subfolders, names in os.walk(root, onerror=unreadable):
-        subfolders[:] = sorted(
-            name for name in subfolders if name[0] != "." and name not in _NOT_WRITTEN_HERE
-        )
+        wanted = [name for name in subfolders if name[0] != "." and name not in _NOT_WRITTEN_HERE]
+        subfolders[:] = sorted(wanted)
+        for name in wanted:
+            # A link to a folder may lead in a circle, or out of what was asked for.
+            if (link := Path(folder, name)).is_symlink():
+                place = link.relative_to(root).as_posix()
+                found.skipped.append(SkippedFile(place, "is a link to a folder"))
         for name in sorted(names):
             if name[0] != ".":
                 file_path = Path(folder, name)

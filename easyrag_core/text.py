@@ -212,6 +212,8 @@ def strip_span(text: str, start: int, end: int) -> tuple[int, int]:
     first = end - len(piece.lstrip())
     if first >= last:
         return last, last
+    if last < end and text[last - 1] in _PREPENDING:
+        last += 1  # a sign that belongs to the blank behind it
     if first == start:
         return start, last
     return indentation_start(text, start, first), last

@@ -8,16 +8,19 @@ first match from there: the cost follows the distance to the boundary, not the t
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from easyrag_core.chunking._marks import (
-    BEHIND_END,
+    BEFORE_BLANK,
     BREAKING_SPACE,
     CJK,
     CLOSERS,
+    MOST_CLOSERS,
     WIDE_CLAUSES,
     WIDE_ENDS,
     WORD_EDGE,
+    behind_straight_quotes,
     is_abbreviation,
     may_cut,
 )
@@ -50,14 +53,16 @@ GRAPHEME, SPACE, CLAUSE, SENTENCE, LINE, BLANK_LINE = range(6)
 _LINE_END = re.compile(r"\n\r?+|\r")
 _BLANK_LINE = re.compile(r"(?:\n\r?+|\r)[^\S\r\n]*(?:\n\r?+|\r)")
 _SENTENCE_END = re.compile(
-    rf"{BREAKING_SPACE}[{BEHIND_END}]*[.!?…]"
-    rf"|[{BEHIND_END}]*(?:[{WIDE_ENDS}]|[.!?]+(?=[{CJK}]))"
+    rf"{BREAKING_SPACE}[{BEFORE_BLANK}]{{0,{MOST_CLOSERS}}}[.!?…]"
+    rf"|[{CLOSERS}]{{0,{MOST_CLOSERS}}}(?:[{WIDE_ENDS}]|[.!?]{{1,{MOST_CLOSERS}}}(?=[{CJK}]))"
 )
 _CLAUSE_END = re.compile(
-    rf"{BREAKING_SPACE}[{BEHIND_END}]*[;,:]"
-    rf"|[{CLOSERS}]*(?:[{WIDE_CLAUSES}…]|[;,:](?=[{CJK}]))"
+    rf"{BREAKING_SPACE}[{BEFORE_BLANK}]{{0,{MOST_CLOSERS}}}[;,:]"
+    rf"|[{CLOSERS}]{{0,{MOST_CLOSERS}}}(?:[{WIDE_CLAUSES}…]|[;,:](?=[{CJK}]))"
 )
 _SPACE = re.compile(BREAKING_SPACE + "|\u200b")
+# Where so many places in a row do not suit their marks it is no prose, and any place will do.
+_MOST_TRIES = 64
 # A full stop with quotes, brackets and a space behind it takes no more room than this.
 _WIDEST_MARKS = 8
 SPACED_BLANK_LINE = re.compile(r"\n[^\S\n]+\n")
@@ -153,7 +158,7 @@ def latest_grapheme(text: str, _early: int, _low: int, high: int, floor: int) ->
 
 def _latest(text: str, low: int, high: int, find: _Finder) -> int:
     """Return the last position that `find` offers and that suits the marks around it."""
-    for position in find(text, low, high):
+    for position in islice(find(text, low, high), _MOST_TRIES):
         if may_cut(text, position, low):
             return position
     return -1
@@ -192,7 +197,8 @@ def _line_ends(text: str, low: int, high: int) -> Iterator[int]:
 def _sentence_ends(text: str, low: int, high: int) -> Iterator[int]:
     for position in _matches(_SENTENCE_END, text, low, high):
         if not is_abbreviation(text, position):
-            yield position
+            behind = behind_straight_quotes(text, position)
+            yield behind if behind <= high else position
 
 
 def _clause_ends(text: str, low: int, high: int) -> Iterator[int]:
@@ -227,7 +233,7 @@ def _grapheme_break(text: str, floor: int, high: int) -> int:
     for position in (start, start - 1):
         if floor < position and may_cut(text, position, floor):
             return position
-    for position in range(high, floor, -1):
+    for position in range(high, max(floor, high - _MOST_TRIES), -1):
         if may_cut(text, position, floor):
             return position
     return _any_grapheme(text, floor, high)

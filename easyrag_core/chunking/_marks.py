@@ -7,23 +7,27 @@ import re
 from easyrag_core.text import is_grapheme_boundary
 
 __all__ = [
-    "BEHIND_END",
+    "BEFORE_BLANK",
     "BREAKING_SPACE",
     "CJK",
     "CLOSERS",
+    "MOST_CLOSERS",
     "NEVER_FIRST",
     "UNFIT_FIRST",
     "UNFIT_LAST",
     "WIDE_CLAUSES",
     "WIDE_ENDS",
     "WORD_EDGE",
+    "behind_straight_quotes",
     "is_abbreviation",
     "may_cut",
 ]
 
-# Marks that close what came before. Straight quotes close only behind a sentence's end.
+# Marks that close what came before. Before a blank, straight quotes and “ (as in German) close too.
 CLOSERS = r")\]}”’»›）］｝」』】〕〉》〗〙〛｠｣﹂﹄"
-BEHIND_END = CLOSERS + "\"'“‘"
+BEFORE_BLANK = CLOSERS + "\"'“‘"
+MOST_CLOSERS = 8
+"""So many closing marks in a row are looked at; more of them are no prose."""
 _OPENERS = frozenset("([{（［｛「『【〔〈《〖〘〚｟｢﹁﹃")
 _OPENING_QUOTES = frozenset("“‘«‹")
 
@@ -57,6 +61,8 @@ _ABBREVIATIONS = frozenset(
 )
 _LONGEST_WORD_LOOKED_AT = 24
 _LONGEST_GAP = 16
+_LONGEST_QUOTATION = 400
+_STRAIGHT_QUOTES = "\"'"
 
 
 def may_cut(text: str, position: int, floor: int) -> bool:
@@ -92,3 +98,16 @@ def is_abbreviation(text: str, position: int) -> bool:
         return False
     letters = word.group().lower()
     return len(letters.rpartition(".")[2]) == 1 or letters in _ABBREVIATIONS
+
+
+def behind_straight_quotes(text: str, position: int) -> int:
+    """Return where straight quotes end that close a quotation before `position`.
+
+    A straight quote closes when the line has an odd number of them so far.
+    """
+    while (quote := text[position : position + 1]) in _STRAIGHT_QUOTES and quote:
+        line = max(text.rfind("\n", 0, position) + 1, position - _LONGEST_QUOTATION)
+        if text.count(quote, line, position) % 2 == 0:
+            break
+        position += 1
+    return position

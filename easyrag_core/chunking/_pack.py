@@ -1,7 +1,7 @@
 """Windows under a length function that may be slow and need not be additive.
 
 Every size is measured on the final string. The search for the fullest window is an
-interpolation with a bisection behind it, so that a tokenizer is called once or twice a window.
+interpolation with a bisection behind it, so that a tokenizer is called a few times a window.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class MeasuringRuler:
             return self._length, BLANK_LINE
         if high <= floor:
             return start, DOES_NOT_FIT
-        width = high - start
+        width = high - start - 1
         return self.cutter.latest(self.text, start + width // 4, start + width // 2, high, floor)
 
     def _units(self, start: int, end: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from easyrag_core.chunking._marks import (
-    BEHIND_END,
     BREAKING_SPACE,
     CJK,
     CLOSERS,
@@ -20,7 +19,7 @@ from easyrag_core.text import indentation_start, is_grapheme_boundary
 
 __all__ = ["earliest_break", "earliest_grapheme", "earliest_line", "earliest_word"]
 
-_SENTENCE_START = re.compile(rf"[.!?…]\s+|(?:[{WIDE_ENDS}]|(?<=[{CJK}])[.!?])[{BEHIND_END}]*\s*")
+_SENTENCE_START = re.compile(rf"[.!?…]\s+|(?:[{WIDE_ENDS}]|(?<=[{CJK}])[.!?])[{CLOSERS}]*\s*")
 _CLAUSE_START = re.compile(rf"[;,:]\s+|(?:[{WIDE_CLAUSES}…]|(?<=[{CJK}])[;,:])[{CLOSERS}]*\s*")
 _NON_BLANK = re.compile(r"\S")
 _WORD_START = re.compile(rf"{BREAKING_SPACE}\s*|\u200b")

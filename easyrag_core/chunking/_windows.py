@@ -207,7 +207,7 @@ class CharacterRuler:
             high = self._behind_blanks(high)
         if high > floor:
             position, strength = self.cutter.latest(
-                self.text, start + self.size // 4, start + self.size // 2, high, floor
+                self.text, start + (self.size - 1) // 4, start + (self.size - 1) // 2, high, floor
             )
             if position <= high or start == floor:
                 return position, strength
@@ -231,7 +231,7 @@ class CharacterRuler:
         Does what `walk` does for such windows, step by step but without a call: this is where
         the time goes for ordinary prose and Markdown.
         """
-        overlap, half, quarter = self.overlap, self.size // 2, self.size // 4
+        overlap, half, quarter = self.overlap, (self.size - 1) // 2, (self.size - 1) // 4
         if not self._easy or floor > start + quarter:
             return start, plain, floor
         text, append, last_start = self.text, spans.append, self._length - self.size

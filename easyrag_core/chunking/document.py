@@ -55,7 +55,7 @@ class DocumentChunker:
             chunk_overlap: The longest overlap of neighbours, in the same unit, smaller than
                 `chunk_size`; by default 100, but no more than an eighth of `chunk_size`.
             length_function: Measures a text; `len` by default. It is called on the final strings
-                and once or twice a chunk, so it may be a tokenizer.
+                and a few times a chunk, so it may be a tokenizer.
             boundary: Where a chunk may end. `"sentence"`: at the strongest of blank line, line
                 end, sentence end, clause, space in the second half of the window.
                 `"paragraph"`: at a blank line wherever there is one, else as before. `"word"`:
@@ -132,10 +132,7 @@ class DocumentChunker:
             InvalidParameterError: `text` is not a string, or `length_function` raises or gives
                 something else than a whole number of at least 0.
         """
-        if not isinstance(text, str):
-            raise InvalidParameterError(
-                "text", type(text).__name__, "give a str; decode bytes first"
-            )
+        _check_text(text)
         return walk(self._ruler(text))
 
     def chunk(
@@ -180,6 +177,7 @@ class DocumentChunker:
         Raises:
             InvalidParameterError: `text` is not a string.
         """
+        _check_text(text)
         if document_id is None:
             document_id = text_digest(text)[:_ID_LENGTH]
         pieces = self.iter_pieces(text, document_id)
@@ -276,6 +274,11 @@ class ChunkNames:
             digest.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
         digest.update(b"|")
         return digest
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidParameterError("text", type(text).__name__, "give a str; decode bytes first")
 
 
 def _no_name(_text: str) -> str:

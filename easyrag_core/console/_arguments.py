@@ -36,8 +36,8 @@ def parse_arguments(program: str, words: Sequence[str] | None) -> Arguments:
         The arguments.
     """
     parser = argparse.ArgumentParser(prog=program, description="Search the texts of a folder.")
-    parser.add_argument("path", metavar="PATH", help="a folder, or one file")
-    parser.add_argument("question", type=_question, help="what you want to know")
+    parser.add_argument("path", metavar="PATH", type=_said, help="a folder, or one file")
+    parser.add_argument("question", type=_said, help="what you want to know")
     parser.add_argument("--k", type=_positive, default=5, help="how many passages (5)")
     parser.add_argument(
         "--vectors",
@@ -52,9 +52,9 @@ def parse_arguments(program: str, words: Sequence[str] | None) -> Arguments:
     return parser.parse_args(words, Arguments())
 
 
-def _question(word: str) -> str:
+def _said(word: str) -> str:
     if not word.strip():
-        raise argparse.ArgumentTypeError("ask something, the question is blank")
+        raise argparse.ArgumentTypeError("it is blank, say something")
     return word
 
 

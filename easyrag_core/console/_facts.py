@@ -32,15 +32,18 @@ def hit_of_facts(id_: str, rank: int, facts: Mapping[str, Any]) -> Hit:
         float(facts.get("score") or 0.0),
         rank,
         channels,
-        reasons=tuple(_reasons(channels, facts.get("mmr"))),
+        reasons=tuple(_reasons(channels, facts.get("mmr"), first=rank == 1)),
     )
 
 
-def _reasons(channels: Mapping[str, ChannelScore], mmr: Mapping[str, Any] | None) -> list[str]:
+def _reasons(
+    channels: Mapping[str, ChannelScore], mmr: Mapping[str, Any] | None, *, first: bool
+) -> list[str]:
     reasons = [
         f"{name}: rank {place.rank}" + ("" if place.score is None else f", score {place.score:.3f}")
         for name, place in channels.items()
     ]
     if mmr is not None:
-        reasons.append(f"mmr: gain {mmr['gain']:.3f} over what stands above")
+        over = "" if first else " over what stands above"
+        reasons.append(f"mmr: gain {mmr['gain']:.3f}{over}")
     return reasons

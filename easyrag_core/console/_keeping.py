@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from easyrag_core.errors import IndexFormatError
 from easyrag_core.index import HybridIndex, embed_in_batches
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def open_index(folder: Path) -> HybridIndex:
     Raises:
         IndexFormatError: What is there is damaged or foreign.
     """
+    if folder.exists() and not folder.is_dir():
+        raise IndexFormatError(f"{folder} is no folder: give a folder to keep the index in.")
     if not folder.exists() or not any(folder.iterdir()):
         return HybridIndex()
     return HybridIndex.load(folder)

@@ -66,7 +66,8 @@ def run(adapter: Adapter, words: Sequence[str] | None = None) -> int:
     try:
         return _answer(adapter, arguments)
     except IndexFormatError as error:
-        _complain(f"{error}\nRun again with --rebuild to build it anew.")
+        advice = "" if arguments.rebuild else "\nRun again with --rebuild to build it anew."
+        _complain(f"{error}{advice}")
         return 2
     except (EasyRAGError, OSError) as error:
         _complain(str(error))

@@ -112,6 +112,15 @@ def test_links_that_lead_nowhere_are_listed(tmp_path: Path) -> None:
     assert [s.path for s in read_files(tmp_path).skipped] == ["broken.txt"]
 
 
+def test_links_to_folders_are_listed_and_not_followed(tmp_path: Path) -> None:
+    """A link may lead in a circle: what lies behind it is not read, and it is said."""
+    _write(tmp_path, "a/x.txt", b"one")
+    (tmp_path / "a" / "again").symlink_to(tmp_path)
+    read = read_files(tmp_path)
+    assert [f.path for f in read.files] == ["a/x.txt"]
+    assert [(s.path, s.reason) for s in read.skipped] == [("a/again", "is a link to a folder")]
+
+
 def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     """A named pipe has no end to read to."""
     os.mkfifo(tmp_path / "pipe")

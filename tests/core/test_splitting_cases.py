@@ -199,3 +199,36 @@ def test_li7_one_unit_for_what_costs_three() -> None:
 def test_sentences_end_where_a_reader_says(text: str, chunks: list[str]) -> None:
     """Not after an initial, an abbreviation or inside a number; ASCII marks in Chinese count."""
     assert _texts(text, max(map(len, chunks)) + 3, 0) == chunks
+
+
+@pytest.mark.parametrize("quotes", ["“”", "‘’", "「」", "（）", '""', "''"])
+def test_an_opening_quote_behind_a_sentence_begins_the_next_chunk(quotes: str) -> None:
+    """Dialogue without blanks: the quote that opens goes with what it quotes."""
+    left, right = quotes
+    text = f"他走了很久。{left}你去哪里，{right}她问道。{left}我去北京。{right}他说。"
+    chunks = _texts(text, 12, 0)
+    assert chunks[0] == "他走了很久。"
+    assert chunks[-1] == f"{left}我去北京。{right}他说。"
+    assert all(chunk[-1] != left or left == right for chunk in chunks)
+
+
+@pytest.mark.parametrize("mark", ["」", "“", "。", "(", ")", '"', "e.g. ", "\u0301", "🇩🇪", "… "])
+def test_runs_of_marks_cost_no_more_in_larger_windows(mark: str) -> None:
+    """Work per character stays the same when the window grows: few places are tried."""
+    from easyrag_core.chunking import _boundaries
+
+    def tries(size: int) -> int:
+        count = 0
+        original = _boundaries.may_cut
+
+        def counting(*arguments):
+            nonlocal count
+            count += 1
+            return original(*arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_boundaries, "may_cut", counting)
+            DocumentChunker(size, 0).spans(mark * 20_000)
+        return count
+
+    assert tries(4000) <= tries(400) + 10

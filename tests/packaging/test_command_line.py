@@ -145,6 +145,7 @@ def test_a_foreign_folder_is_left_alone(call, folder: Path, tmp_path: Path) -> N
     for words in ((), ("--rebuild",)):
         run = call(folder, "ties", "--index", foreign, *words)
         assert run.returncode == 2
+        assert ("again with --rebuild" in run.stderr) == (not words)
         assert (foreign / "letter.txt").read_text(encoding="utf-8") == "dear"
 
 
@@ -163,6 +164,16 @@ def test_nothing_to_search(call, tmp_path: Path, make, told: str) -> None:
     assert run.returncode == 1
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_an_index_needs_a_folder(call, folder: Path, tmp_path: Path) -> None:
+    """A file in the index's place is left alone, and the message says what is wanted."""
+    file = tmp_path / "taken"
+    file.write_text("mine", encoding="utf-8")
+    run = call(folder, "ties", "--index", file)
+    assert run.returncode == 2
+    assert "folder" in run.stderr
+    assert file.read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("words", [(), ("question",), ("--k", "0"), ("--k", "x")])
