@@ -9,7 +9,7 @@ PINS := tests/constraints.txt
 DIR ?= .
 Q ?= How are ties broken when rankings are fused?
 
-.PHONY: help demo test lint format notebooks bench bench-quality bench-speed wheel clean
+.PHONY: help demo test lint format notebooks bench bench-chunks bench-quality bench-speed wheel clean
 
 help:
 	@echo "make demo           search this repository through both frameworks (DIR=... Q=...)"
@@ -49,7 +49,10 @@ format: $(VENV)/dev
 notebooks: $(VENV)/dev
 	$(BIN)/python -m tests.packaging.run_notebooks
 
-bench: bench-speed bench-quality
+bench: bench-speed bench-quality bench-chunks
+
+bench-chunks: $(VENV)/dev
+	$(BIN)/python -m tests.benchmarks.chunk_quality
 
 bench-speed: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.speed
