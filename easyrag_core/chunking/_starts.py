@@ -66,7 +66,10 @@ def _earliest_in_ascii(text: str, low: int, high: int) -> int:
             position = place + len(ends[0]) - 1
             if position >= high or text[position] in UNFIT_FIRST:
                 continue
-            if ends is not _ASCII_STARTS[0] or not is_abbreviation(text, position):
+            # Behind five letters stands no abbreviation, and most sentences end so.
+            if text[place - 6 : place - 1].isalpha() or ends is not _ASCII_STARTS[0]:
+                return position
+            if not is_abbreviation(text, position):
                 return position
     return high
 
@@ -88,7 +91,7 @@ def earliest_line(text: str, low: int, high: int) -> int:
             break
         low = content.start()
         if text[low] not in NEVER_FIRST:
-            position = indentation_start(text, line, low)
+            position = low if text[low - 1] == "\n" else indentation_start(text, line, low)
             if text[low] <= "~" or is_grapheme_boundary(text, position, floor=line):
                 return position
     return high

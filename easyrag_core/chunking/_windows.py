@@ -137,7 +137,8 @@ def _resume(text: str, end: int, floor: int, *, skip: bool) -> tuple[int, int]:
     if floor < end or end == 0:
         content = _NON_BLANK.search(text, end)
         floor = len(text) if content is None else content.start()
-        if end < floor < len(text) and not is_grapheme_boundary(text, floor, floor=end):
+        mark = end < floor < len(text) and text[floor] >= "\u0300"
+        if mark and not is_grapheme_boundary(text, floor, floor=end):
             floor -= 1  # a mark that sits on a blank
     if not skip or floor == len(text):
         return end, floor
@@ -255,12 +256,15 @@ class CharacterRuler:
             append((start, cut))
             after = resume
             line = find("\n", cut - overlap, cut)
-            if line >= 0 and text[line + 1] not in UNFIT_FIRST:
+            if line >= 0:
+                if text[line + 1] == "\n":
+                    line += 1
                 start = line + 1
-            else:
-                start = earliest_line(text, line, cut) if line >= 0 else cut
-                if start >= cut and overlap:
-                    start = earliest_break(text, cut - overlap, cut, spans[-1][0])
-                if start >= cut:
-                    start = after
+                if text[start] in UNFIT_FIRST:
+                    start = earliest_line(text, line, cut)
+            if line < 0 or start >= cut:
+                start = after
+                if overlap:
+                    back = earliest_break(text, cut - overlap, cut, spans[-1][0])
+                    start = back if back < cut else after
         return (start, *_resume(text, after, floor, skip=True))

@@ -74,7 +74,7 @@ class Lane:
             last = last_content(text, start, cut)
             if start < last:
                 spans.append((start, last))
-            self._start = start = cut
+            self._start = start = content_start(text, cut, end, kept=cut)
             limit = start + room
         spans.append((start, end))
         return end

@@ -133,7 +133,11 @@ class Packer:
             start = lane.glide(start, gauge.limit if section.rooted else room, room, spans)
             inner = Frame(leads[0])
             frame = BARE if section.rooted else inner
-            alone = {block.start: [block] for block in blocks if block.kind in _BLOCK_KINDS}
+            alone = {
+                max(block.start, section.start): [block]
+                for block in blocks
+                if block.kind in _BLOCK_KINDS
+            }
             for first, end in spans:
                 yield Piece(first, end, frame, *_kind_of(alone.get(first, ()), first, end))
                 frame = inner
@@ -178,7 +182,7 @@ def _kind_of(blocks: Sequence[Block], start: int, end: int) -> tuple[str, str]:
     """Return kind and language of a stretch that may be nothing but the first block."""
     if blocks:
         block = blocks[0]
-        if block.start == start and block.stop >= end and block.kind in _BLOCK_KINDS:
+        if block.start <= start and block.stop >= end and block.kind in _BLOCK_KINDS:
             fence = block.kind == BlockKind.FENCE
             return _BLOCK_KINDS[block.kind], language_of(block.info) if fence else ""
     return "text", ""
