@@ -16,6 +16,7 @@ __all__ = [
     "PatternAnalyzer",
     "SnowballStemmer",
     "StemmedAnalyzer",
+    "checked_analyzer",
     "choose_analyzer",
     "restored_analyzer",
 ]
@@ -81,12 +82,29 @@ def choose_analyzer(
     if analyzer is not None:
         if given:
             raise InvalidParameterError(given[0], others[given[0]], "an analyzer is given as well")
-        return as_analyzer(analyzer)
+        return checked_analyzer(analyzer)
     if not given:
         return None
     stems = None if skip_stemming else (stemmer or (None if skip_stemming is None else "english"))
     words = _LANGUAGES.get(language, language) if isinstance(language, str) else language
     return _combined(words, stems, token_pattern)
+
+
+def checked_analyzer(analyzer: Analyzer | Callable[[str], Sequence[str]]) -> Analyzer:
+    """Refuse what could only fail at the first text.
+
+    Args:
+        analyzer: An analyzer or a function from text to terms.
+
+    Returns:
+        An analyzer.
+
+    Raises:
+        InvalidParameterError: It cannot be called.
+    """
+    if not callable(analyzer):
+        raise InvalidParameterError("analyzer", analyzer, "give an Analyzer or a function")
+    return as_analyzer(analyzer)
 
 
 def _combined(
@@ -178,6 +196,7 @@ class StemmedAnalyzer:
             MissingDependencyError: A language is given and PyStemmer is not installed.
         """
         self._base = base
+        self._stemmer = stemmer
         self._language = _LANGUAGES.get(stemmer, stemmer) if isinstance(stemmer, str) else None
         self._stem = _stem_function(stemmer if self._language is None else self._language)
         self._lock = Lock()
@@ -199,6 +218,14 @@ class StemmedAnalyzer:
     def settings(self) -> dict[str, Any]:
         """Return what tells this analyzer from every other."""
         return {"name": self.name, "base": self._base.settings(), "stemmer": self._language}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StemmedAnalyzer:
+        """Share it: an analyzer never changes, and some stemmers cannot be copied."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle base and stemmer: neither the lock nor the stemmer's method can be."""
+        return type(self), (self._base, self._language or self._stemmer)
 
 
 def _stem_function(stemmer: SnowballStemmer | str) -> Callable[[str], str]:

@@ -31,7 +31,8 @@ def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
     As the framework's own evaluation, and: filters nest; a value of another type does not match
     instead of raising; `NOT` passes what none of its parts match; a missing key, like `None`,
     matches `!=`, `nin` and `is_empty` only; `in` with a plain string means that string and no
-    part of it; numbers written as text are compared as numbers; `"true"` is true.
+    part of it; a number written as text is that number beside a number; `"true"` is true
+    beside a bool.
 
     Args:
         filters: The filters; `None` and an empty list let everything pass.
@@ -65,8 +66,10 @@ def _passes(part: MetadataFilter | MetadataFilters, node: BaseNode) -> bool:
 
 
 def _equal(found: Any, wanted: Any) -> bool:
-    if isinstance(found, bool) and isinstance(wanted, str):
-        wanted = _WORDS.get(wanted.strip().lower())
+    for value, text in ((found, wanted), (wanted, found)):
+        if isinstance(text, str) and not isinstance(value, str):
+            read = _WORDS.get(text.strip().lower()) if isinstance(value, bool) else _number(text)
+            return read is not None and bool(value == read)
     return bool(found == wanted)
 
 

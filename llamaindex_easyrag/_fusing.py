@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index_instrumentation import get_dispatcher
@@ -103,10 +105,12 @@ def checked_weights(
     """
     if weights is None:
         return None
-    told = tuple(weights)
-    if len(told) != number or not any(told) or not all(math.isfinite(w) and w >= 0 for w in told):
+    given: Any = weights
+    told = tuple(given) if isinstance(given, Iterable) else ()
+    numbers = all(isinstance(weight, Real) and math.isfinite(weight) for weight in told)
+    if len(told) != number or not numbers or not any(told) or min(told) < 0:
         allowed = f"give {number} finite numbers of at least 0, not all of them 0"
-        raise InvalidParameterError(name, told, allowed)
+        raise InvalidParameterError(name, weights, allowed)
     return told
 
 

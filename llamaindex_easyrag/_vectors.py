@@ -7,6 +7,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
 from easyrag_core import VectorIndex
@@ -25,6 +26,7 @@ __all__ = [
     "aembedded_query",
     "embedded_nodes",
     "embedded_query",
+    "is_usable",
     "known_vectors",
     "vectors_to_add",
 ]
@@ -83,6 +85,18 @@ class VectorCache:
             self._vectors.update(vectors)
             while len(self._vectors) > self._size:
                 self._vectors.popitem(last=False)
+
+
+def is_usable(vector: Vector | None) -> bool:
+    """Tell whether a vector can be compared with others: it is there, not empty, and finite.
+
+    Args:
+        vector: A vector or `None`.
+
+    Returns:
+        Whether it can.
+    """
+    return vector is not None and len(vector) > 0 and bool(np.isfinite(vector).all())
 
 
 def known_vectors(nodes: Sequence[BaseNode], store: Any) -> list[Vector | None]:
@@ -146,7 +160,8 @@ def embedded_nodes(
     fresh = list(dict.fromkeys(text for text in wanted if text not in found))
     if fresh:
         made = dict(zip(fresh, embed_model.get_text_embedding_batch(fresh), strict=True))
-        cache.put(made)
+        # A model that is well again is asked again.
+        cache.put({text: vector for text, vector in made.items() if is_usable(vector)})
         found |= made
     return [
         found[text] if vector is None else vector

@@ -13,6 +13,7 @@ from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index_instrumentation import get_dispatcher
 
 from easyrag_core import (
+    InvalidParameterError,
     StandardAnalyzer,
     cosines,
     fitting_vectors,
@@ -27,6 +28,7 @@ from llamaindex_easyrag._vectors import (
     VectorCache,
     embedded_nodes,
     embedded_query,
+    is_usable,
     known_vectors,
 )
 from llamaindex_easyrag.postprocessors._reranker import Reranker
@@ -46,8 +48,8 @@ class MMRPostprocessor(Reranker):
     """Keeps nodes that are relevant and differ from each other (maximal marginal relevance).
 
     Vectors are looked for in this order: the nodes' own, the vector store's, the embedding
-    model's (one batch, with a cache). Where they cannot be had for all nodes, words are
-    compared instead, so that the results of a keyword search are made diverse too. The query is
+    model's (one batch, with a cache). Where none can be had or compared, words are compared
+    instead, so that the results of a keyword search are made diverse too. The query is
     embedded at most once, and not at all if its bundle brings a vector.
 
     Nodes keep their scores and come in the order in which they were picked;
@@ -110,7 +112,7 @@ class MMRPostprocessor(Reranker):
             index: A `VectorStoreIndex` or a `HybridRetriever`: stands for its vector store and,
                 unless another one is given, its embedding model.
             analyzer: Turns a text into terms; default: `StandardAnalyzer()`.
-            strict: Raise a failing embedding model's error instead of comparing words.
+            strict: Raise where vectors fail, or none can be compared, instead of comparing words.
             cache_size: How many vectors of nodes are kept between calls.
             callback_manager: Receives the `RERANKING` events.
 
@@ -189,13 +191,23 @@ class MMRPostprocessor(Reranker):
             if nodes and self.embed_model is not None:
                 known = [*embedded_nodes(bare, known, self.embed_model, self._cache)]
             if any(vector is not None for vector in known):
-                return known, None if query is None else embedded_query(query, self.embed_model)
+                usable = [vector if is_usable(vector) else None for vector in known]
+                return usable, self._asked(query, usable)
         except Exception as error:
             if self.strict:
                 raise
             _logger.warning("No vectors, words are compared instead: %r", error)
             _dispatcher.event(ExceptionEvent(exception=error))
         return self._lexical(nodes, query)
+
+    def _asked(self, query: QueryBundle | None, usable: Sequence[Vector | None]) -> Vector | None:
+        """The query's vector; an error where no node can be compared by these vectors."""
+        asked = None if query is None else embedded_query(query, self.embed_model)
+        compared = [vector is not None for vector in fitting_vectors(usable, asked)]
+        if not any(compared) or not (asked is None or is_usable(asked)):
+            allowed = "some must be finite and as long as that of the query"
+            raise InvalidParameterError("vectors", f"those of {len(usable)} nodes", allowed)
+        return asked
 
     def _lexical(
         self, nodes: list[NodeWithScore], query: QueryBundle | None

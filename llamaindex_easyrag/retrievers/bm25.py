@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -12,12 +11,12 @@ from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from easyrag_core import (
     BM25Index,
     BM25Params,
-    IndexFormatError,
+    HybridIndex,
     InvalidParameterError,
     StandardAnalyzer,
 )
 from easyrag_core.errors import check_count
-from llamaindex_easyrag._analyzers import choose_analyzer, restored_analyzer
+from llamaindex_easyrag._analyzers import choose_analyzer
 from llamaindex_easyrag._convert import content_for_embedding
 from llamaindex_easyrag._facts import facts_of_hit, scored_node
 from llamaindex_easyrag._filters import matches
@@ -27,6 +26,7 @@ from llamaindex_easyrag.retrievers._saved import (
     load_retriever,
     save_retriever,
 )
+from llamaindex_easyrag.retrievers._writable import Writable, nodes_by_id
 
 if TYPE_CHECKING:
     import os
@@ -46,7 +46,7 @@ __all__ = ["BM25Retriever", "chosen_nodes"]
 _KIND = "bm25"
 
 
-class BM25Retriever(BaseRetriever):
+class BM25Retriever(Writable, BaseRetriever):
     """Finds nodes by the words that they share with the query, in any language.
 
     Indexed is what would be embedded (`MetadataMode.EMBED`). Only nodes with at least one of
@@ -113,17 +113,15 @@ class BM25Retriever(BaseRetriever):
         )
         self.similarity_top_k: int = check_count("similarity_top_k", similarity_top_k)
         self.filters: MetadataFilters | None = filters
-        self._nodes: dict[str, BaseNode] = {}
-        self._writing = Lock()
         # An empty index is false, but it is the caller's.
         if index is not None:
-            self._index = index
+            self._index = _checked_index(index)
         else:
             self._index = BM25Index(params or BM25Params(), analyzer=chosen or StandardAnalyzer())
         if index is None:
             self.add_nodes(nodes or [], show_progress=verbose)
         else:
-            self._nodes.update((node.node_id, node) for node in nodes or [])
+            self._nodes.update(nodes_by_id(nodes or []))
 
     @classmethod
     def from_defaults(
@@ -186,8 +184,11 @@ class BM25Retriever(BaseRetriever):
         Args:
             nodes: The nodes. They are kept, not copied, and never changed.
             show_progress: Show a progress bar.
+
+        Raises:
+            InvalidParameterError: These are no nodes.
         """
-        by_id = {node.node_id: node for node in nodes}
+        by_id = nodes_by_id(nodes)
         texts = [content_for_embedding(node) for node in by_id.values()]
         with self._writing:
             self._index.add(list(by_id), texts, show_progress=show_progress)
@@ -238,25 +239,21 @@ class BM25Retriever(BaseRetriever):
         """Save the retriever as a folder, in one step, with its filters and every setting.
 
         Args:
-            path: The folder; a retriever of ours that is already there is replaced.
+            path: A new or empty folder, or one that holds an earlier save, which is replaced.
 
         Raises:
             IndexFormatError: Something else is there.
+            InvalidParameterError: A node holds something that is no JSON value; it is named.
             OSError: The disk refuses.
         """
         settings = {
             "similarity_top_k": self.similarity_top_k,
             "verbose": self._verbose,
             "filters": filters_as_json(self.filters),
-            "analyzer": self._index.analyzer.settings(),
         }
-        save_retriever(
-            path,
-            kind=_KIND,
-            settings=settings,
-            nodes=list(self._nodes.values()),
-            save_index=self._index.save,
-        )
+        with self._writing:
+            index = HybridIndex(bm25=self._index)
+            save_retriever(path, kind=_KIND, settings=settings, nodes=self._nodes, index=index)
 
     @classmethod
     def from_persist_dir(
@@ -282,13 +279,10 @@ class BM25Retriever(BaseRetriever):
             IndexFormatError: It is torn, foreign or of another version, or the analyzer is
                 another one.
         """
-        saved, nodes, place = load_retriever(path, kind=_KIND)
-        known = restored_analyzer(saved.pop("analyzer")) if analyzer is None else analyzer
-        index = BM25Index.load(place, analyzer=known)
-        if set(index.ids) != {node.node_id for node in nodes}:
-            raise IndexFormatError(f"{path}: nodes and index do not fit: build it anew.")
-        saved["filters"] = filters_from_json(saved["filters"])
-        return cls(nodes, index=index, **{**saved, **settings})
+        saved = load_retriever(path, kind=_KIND, analyzer=analyzer)
+        filters = filters_from_json(saved.settings["filters"])
+        told = {**saved.settings, "filters": filters, **settings}
+        return cls(saved.nodes, index=saved.index.bm25, **told)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         hits = self._index.search(
@@ -305,6 +299,12 @@ class BM25Retriever(BaseRetriever):
     def _passes(self, node_id: str) -> bool:
         node = self._nodes.get(node_id)
         return node is not None and matches(self.filters, node)
+
+
+def _checked_index(index: BM25Index) -> BM25Index:
+    if not isinstance(index, BM25Index):
+        raise InvalidParameterError("index", index, "give a BM25Index")
+    return index
 
 
 def chosen_nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,8 @@ class FusionRetriever(BaseRetriever):
         check_timeout(channel_timeout, name="channel_timeout")
         self._timeout = channel_timeout
         self._strict = strict
+        if isinstance(names, str):
+            raise InvalidParameterError("names", names, "give a list, one per retriever")
         self._names = distinct_names(names or [type(child).__name__ for child in self._retrievers])
         if len(self._names) != len(self._retrievers):
             raise InvalidParameterError("names", names, "give one per retriever")
@@ -144,8 +147,10 @@ class FusionRetriever(BaseRetriever):
         return fused_nodes(self._names, outcome, self._fusion, k=self.similarity_top_k)
 
 
-def _checked(retrievers: Sequence[BaseRetriever]) -> list[BaseRetriever]:
-    children = list(retrievers)
+def _checked(retrievers: Any) -> list[BaseRetriever]:
+    if isinstance(retrievers, str) or not isinstance(retrievers, Iterable):
+        raise InvalidParameterError("retrievers", retrievers, "give a list of retrievers")
+    children: list[BaseRetriever] = list(retrievers)
     if not children:
         raise InvalidParameterError("retrievers", children, "give at least one")
     for child in children:

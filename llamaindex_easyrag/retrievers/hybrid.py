@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 
 from easyrag_core import (
-    AllChannelsFailedError,
     BM25Index,
     HybridConfig,
     HybridIndex,
-    IndexFormatError,
     InvalidParameterError,
-    arun_channels,
-    run_channels,
 )
 from easyrag_core.errors import check_count
 from llamaindex_easyrag._convert import chunks_from_nodes, node_from_chunk
 from llamaindex_easyrag._facts import facts_of_hit, scored_node
 from llamaindex_easyrag._filters import matches
-from llamaindex_easyrag._fusing import reported
-from llamaindex_easyrag._vectors import aembedded_query, embedded_query, vectors_to_add
+from llamaindex_easyrag._vectors import vectors_to_add
+from llamaindex_easyrag.retrievers._own_sides import OwnSides
 from llamaindex_easyrag.retrievers._saved import (
     filters_as_json,
     filters_from_json,
@@ -33,6 +27,7 @@ from llamaindex_easyrag.retrievers._saved import (
     save_retriever,
 )
 from llamaindex_easyrag.retrievers._sides import TwoSides
+from llamaindex_easyrag.retrievers._writable import Writable, nodes_by_id
 from llamaindex_easyrag.retrievers.bm25 import chosen_nodes
 
 if TYPE_CHECKING:
@@ -46,7 +41,7 @@ if TYPE_CHECKING:
     from llama_index.core.storage.docstore.types import BaseDocumentStore
     from llama_index.core.vector_stores.types import MetadataFilters
 
-    from easyrag_core import Analyzer
+    from easyrag_core import Analyzer, Hit
 
 __all__ = ["HybridRetriever"]
 
@@ -55,7 +50,7 @@ _logger = logging.getLogger(__name__)
 _KIND = "hybrid"
 
 
-class HybridRetriever(BaseRetriever):
+class HybridRetriever(Writable, BaseRetriever):
     """Finds nodes by words and by meaning at once, and fuses both rankings.
 
     Words are found by an index of our own. Meaning is found by the same index with an embedding
@@ -117,14 +112,16 @@ class HybridRetriever(BaseRetriever):
             verbose=verbose,
         )
         known = index is not None
+        if embed_model is not None and not hasattr(embed_model, "get_text_embedding_batch"):
+            raise InvalidParameterError("embed_model", embed_model, "give an embedding model")
+        if known and not isinstance(index, HybridIndex):
+            raise InvalidParameterError("index", index, "give a HybridIndex")
         if known and config is not None:
             raise InvalidParameterError("config", config, "the index has a config of its own")
         self._filters = filters
         self._config = (config or HybridConfig()) if index is None else index.config
         self._strict = strict
         self._embed_model = embed_model
-        self._writing = Lock()
-        self._nodes: dict[str, BaseNode] = {}
         # An empty index may be false, but it is the caller's.
         if index is None:
             index = HybridIndex(self._config, bm25=BM25Index(analyzer=analyzer))
@@ -151,7 +148,7 @@ class HybridRetriever(BaseRetriever):
         if self._embed_model is None:
             _logger.warning("No embed_model and no vector_retriever: searching by BM25 alone.")
         if known:
-            self._nodes.update((node.node_id, node) for node in nodes)
+            self._nodes.update(nodes_by_id(nodes))
         else:
             self.add_nodes(nodes, show_progress=show_progress)
 
@@ -216,10 +213,11 @@ class HybridRetriever(BaseRetriever):
             show_progress: Show a progress bar while embedding.
 
         Raises:
-            InvalidParameterError: The vector side is not ours, so that it must be told as well.
+            InvalidParameterError: These are no nodes, or the vector side is not ours, so that it
+                must be told as well.
         """
         self._check_own()
-        by_id = {node.node_id: node for node in nodes}
+        by_id = nodes_by_id(nodes)
         chunks = chunks_from_nodes(by_id.values())
         with self._writing:
             vectors = None
@@ -280,10 +278,11 @@ class HybridRetriever(BaseRetriever):
         """Save the retriever as a folder, in one step; the embedding model is not saved.
 
         Args:
-            path: The folder; a retriever of ours that is already there is replaced.
+            path: A new or empty folder, or one that holds an earlier save, which is replaced.
 
         Raises:
-            InvalidParameterError: The vector side is not ours.
+            InvalidParameterError: The vector side is not ours, or a node holds something that
+                is no JSON value; it is named.
             IndexFormatError: Something else is there.
             OSError: The disk refuses.
         """
@@ -293,13 +292,9 @@ class HybridRetriever(BaseRetriever):
             "strict": self._strict,
             "filters": filters_as_json(self.filters),
         }
-        save_retriever(
-            path,
-            kind=_KIND,
-            settings=settings,
-            nodes=list(self._nodes.values()),
-            save_index=self._index.save,
-        )
+        with self._writing:
+            nodes, index = self._nodes, self._index
+            save_retriever(path, kind=_KIND, settings=settings, nodes=nodes, index=index)
 
     @classmethod
     def from_persist_dir(
@@ -323,54 +318,32 @@ class HybridRetriever(BaseRetriever):
 
         Raises:
             FileNotFoundError: The path does not exist.
-            IndexFormatError: It is torn, foreign or of another version.
+            IndexFormatError: It is torn, foreign or of another version, or the analyzer is
+                another one.
         """
-        saved, nodes, place = load_retriever(path, kind=_KIND)
-        index = HybridIndex.load(place, analyzer=analyzer, config=settings.pop("config", None))
-        if set(index.bm25.ids) != {node.node_id for node in nodes}:
-            raise IndexFormatError(f"{path}: nodes and index do not fit: build it anew.")
-        saved["filters"] = filters_from_json(saved["filters"])
-        return cls(nodes, index=index, embed_model=embed_model, **{**saved, **settings})
+        config = settings.pop("config", None)
+        saved = load_retriever(path, kind=_KIND, analyzer=analyzer, config=config)
+        filters = filters_from_json(saved.settings["filters"])
+        told = {**saved.settings, "filters": filters, **settings}
+        return cls(saved.nodes, index=saved.index, embed_model=embed_model, **told)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._sides is not None:
             return self._sides.retrieve(query_bundle, self._similarity_top_k)
-        vector, failed = None, {}
-        if self._embed_model is not None:
-            calls = {"vector": partial(embedded_query, query_bundle, self._embed_model)}
-            try:
-                answers = run_channels(
-                    calls, timeout=self._config.channel_timeout, strict=self._strict
-                )
-                vector = answers.results["vector"]
-            except AllChannelsFailedError as error:
-                failed = reported(error.errors)
-        return self._found(query_bundle, vector, failed)
+        return self._scored(*self._own_sides().search(query_bundle))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._sides is not None:
             return await self._sides.aretrieve(query_bundle, self._similarity_top_k)
-        vector, failed = None, {}
-        if self._embed_model is not None:
-            calls = {"vector": partial(aembedded_query, query_bundle, self._embed_model)}
-            try:
-                answers = await arun_channels(
-                    calls, timeout=self._config.channel_timeout, strict=self._strict
-                )
-                vector = answers.results["vector"]
-            except AllChannelsFailedError as error:
-                failed = reported(error.errors)
-        return await asyncio.to_thread(self._found, query_bundle, vector, failed)
+        hits, failed = await self._own_sides().asearch(query_bundle)
+        return await asyncio.to_thread(self._scored, hits, failed)
 
-    def _found(
-        self, query_bundle: QueryBundle, vector: Any, failed: dict[str, str]
-    ) -> list[NodeWithScore]:
-        hits = self._index.search(
-            query_bundle.query_str,
-            vector,
-            self._similarity_top_k,
-            filter=None if self._filters is None else self._passes,
-        )
+    def _own_sides(self) -> OwnSides:
+        accepts = None if self._filters is None else self._passes
+        k, strict = self._similarity_top_k, self._strict
+        return OwnSides(self._index, self._embed_model, accepts, k=k, strict=strict)
+
+    def _scored(self, hits: list[Hit], failed: dict[str, str]) -> list[NodeWithScore]:
         told = {"failed": failed} if failed else {}
         found = zip(hits, self._known_nodes([hit.id for hit in hits]), strict=True)
         return [

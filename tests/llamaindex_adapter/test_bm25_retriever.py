@@ -306,6 +306,10 @@ def test_the_stock_names_do_what_they_say(settings, query, expected):
         pytest.param({"token_pattern": "("}, "token_pattern", id="pattern"),
         pytest.param({"analyzer": str.split, "language": "en"}, "language", id="two-analyzers"),
         pytest.param({"analyzer": str.split, "tokenizer": str.split}, "tokenizer", id="both"),
+        pytest.param({"analyzer": 5}, "analyzer", id="analyzer"),
+        pytest.param({"analyzer": "standard"}, "analyzer", id="analyzer-name"),
+        pytest.param({"tokenizer": 5}, "analyzer", id="tokenizer"),
+        pytest.param({"params": {"k1": 1.0}}, "params", id="params"),
         pytest.param({"similarity_top_k": -1}, "similarity_top_k", id="k"),
     ],
 )
@@ -314,6 +318,21 @@ def test_wrong_settings_are_refused_at_once(settings, name):
     with pytest.raises(InvalidParameterError) as told:
         BM25Retriever.from_defaults(nodes=nodes_of(ENGLISH), **settings)
     assert told.value.name == name
+
+
+@pytest.mark.parametrize("nodes", [TextNode(text="x"), "text", ["text"], 5])
+def test_what_is_no_list_of_nodes_is_refused(nodes):
+    """One node alone too: it would be read as its fields."""
+    with pytest.raises(InvalidParameterError, match="list of nodes"):
+        BM25Retriever(nodes)
+    with pytest.raises(InvalidParameterError, match="list of nodes"):
+        BM25Retriever([]).add_nodes(nodes)
+
+
+def test_an_index_of_another_kind_is_refused_at_once():
+    """An index of the framework goes to `from_defaults`."""
+    with pytest.raises(InvalidParameterError, match="BM25Index"):
+        BM25Retriever(index=VectorStoreIndex([], embed_model=WordEmbedding()))
 
 
 # Sync and async

@@ -55,7 +55,20 @@ NESTED = MetadataFilters(filters=[YES, B], condition=FilterCondition.OR)
         pytest.param(MetadataFilters(filters=[]), True, id="empty"),
         pytest.param(A, True, id="eq"),
         pytest.param(B, False, id="eq-other"),
-        pytest.param(one("year", "2003"), False, id="eq-other-type"),
+        pytest.param(one("year", "2003"), True, id="LI-61-eq-number-as-text"),
+        pytest.param(one("year", " 2003.0"), True, id="eq-number-spelt-otherwise"),
+        pytest.param(one("year", "2004"), False, id="eq-another-number-as-text"),
+        pytest.param(one("year", "MMIII"), False, id="eq-no-number"),
+        pytest.param(one("year", "2003", OP.NE), False, id="LI-61-ne-number-as-text"),
+        pytest.param(one("year", "2004", OP.NE), True, id="ne-another-number-as-text"),
+        pytest.param(one("year", ["x", "2003"], OP.IN), True, id="LI-61-in-number-as-text"),
+        pytest.param(one("year", ["2003"], OP.NIN), False, id="LI-61-nin-number-as-text"),
+        pytest.param(one("year", ["2004"], OP.NIN), True, id="nin-another-number-as-text"),
+        pytest.param(one("price", 7.5), True, id="eq-text-as-number"),
+        pytest.param(one("price", 7.5, OP.NE), False, id="ne-text-as-number"),
+        pytest.param(one("price", [7.5], OP.IN), True, id="in-text-as-number"),
+        pytest.param(one("price", "7.50"), False, id="eq-two-texts-are-no-numbers"),
+        pytest.param(one("ok", "1"), False, id="eq-bool-is-no-number-as-text"),
         pytest.param(one("tenant", "A", OP.NE), False, id="ne"),
         pytest.param(one("tenant", 7, OP.NE), True, id="ne-other-type"),
         pytest.param(one("year", "2002", OP.GT), True, id="LI-61-number-as-text"),
@@ -114,6 +127,20 @@ def test_a_missing_key_and_none_are_the_same(operator):
     passes = operator in (OP.NE, OP.NIN, OP.IS_EMPTY)
     assert matches(one("missing", "x", operator), NODE) is passes
     assert matches(one("none", "x", operator), NODE) is passes
+
+
+@given(st.integers(-3, 3), st.integers(-3, 3), st.booleans(), st.booleans())
+def test_equality_and_order_agree_on_numbers_written_as_text(
+    found, wanted, stored_text, asked_text
+):
+    """`==` holds where both `>=` and `<=` do, whichever side is written as text."""
+    if stored_text and asked_text:
+        asked_text = False  # two texts are compared as texts
+    node = TextNode(text="x", metadata={"key": str(found) if stored_text else found})
+    value = str(wanted) if asked_text else wanted
+    passed = {op: matches(one("key", value, op), node) for op in (OP.EQ, OP.NE, OP.GTE, OP.LTE)}
+    assert passed[OP.EQ] is (found == wanted) is (passed[OP.GTE] and passed[OP.LTE])
+    assert passed[OP.NE] is not passed[OP.EQ]
 
 
 VALUES = st.one_of(st.integers(-2, 2), st.sampled_from(["a", "b", "ab", ""]), st.floats(-1, 1))

@@ -207,6 +207,12 @@ async def test_the_loop_goes_on():
     [
         pytest.param({"retrievers": []}, "retrievers", id="none"),
         pytest.param({"retrievers": ["x"]}, "retrievers", id="no-retriever"),
+        pytest.param({"retrievers": Canned(AB)}, "retrievers", id="one-retriever"),
+        pytest.param({"retrievers": "bm25"}, "retrievers", id="a-word"),
+        pytest.param({"retriever_weights": 2}, "retriever_weights", id="one-weight"),
+        pytest.param({"retriever_weights": "12"}, "retriever_weights", id="weights-as-text"),
+        pytest.param({"retriever_weights": [2, -1]}, "retriever_weights", id="negative-weight"),
+        pytest.param({"names": "ab"}, "names", id="names-as-text"),
         pytest.param({"num_queries": 4}, "num_queries", id="queries"),
         pytest.param({"mode": "best"}, "mode", id="mode"),
         pytest.param({"fusion": "best"}, "fusion", id="fusion"),

@@ -66,7 +66,7 @@ def beside(nodes=None, model=None, **settings):
 WAYS = pytest.mark.parametrize("make", [own, beside], ids=["own", "beside"])
 EVEN = MetadataFilters(filters=[MetadataFilter(key="n", value=[0, 2], operator="in")])
 NESTED = MetadataFilters(
-    filters=[EVEN, MetadataFilter(key="n", value="3")], condition=FilterCondition.OR
+    filters=[EVEN, MetadataFilter(key="n", value="x")], condition=FilterCondition.OR
 )
 
 
@@ -324,6 +324,10 @@ def test_mmr_takes_the_vectors_of_the_index():
             "embed_model",
             id="two-vector-sides",
         ),
+        pytest.param({"analyzer": 5}, "analyzer", id="analyzer"),
+        pytest.param({"vector_retriever": Canned([]), "analyzer": 5}, "analyzer", id="beside"),
+        pytest.param({"index": 5}, "index", id="index"),
+        pytest.param({"embed_model": 5}, "embed_model", id="model"),
         pytest.param({"similarity_top_k": -1}, "similarity_top_k", id="k"),
     ],
 )

@@ -13,6 +13,7 @@ from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores.simple import SimpleVectorStore
 
+from easyrag_core import InvalidParameterError
 from llamaindex_easyrag import BM25Retriever, MMRPostprocessor
 from tests.llamaindex_adapter._parts import (
     BrokenEmbedding,
@@ -193,6 +194,74 @@ def test_a_failing_model_is_no_failing_answer(caplog):
     strict = MMRPostprocessor(top_n=2, embed_model=BrokenEmbedding(), strict=True)
     with pytest.raises(RuntimeError, match="the model is down"):
         strict.postprocess_nodes(found(), query_str="the cat")
+
+
+class Unusable(WordEmbedding):
+    """Answers, but with nothing that can be compared, until it is mended."""
+
+    nodes: list[float]
+    query: list[float]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return [list(self.nodes) for _ in texts]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return list(self.query)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("policy", ["append", "drop", "keep"])
+@pytest.mark.parametrize("relevance", ["query", "score"])
+@pytest.mark.parametrize(
+    ("nodes", "query"),
+    [
+        pytest.param([NAN] * 4, [NAN] * 4, id="nan"),
+        pytest.param([float("inf")] * 4, [1.0] * 4, id="infinite"),
+        pytest.param([], [], id="empty"),
+        pytest.param([NAN] * 4, [1.0] * 4, id="nodes"),
+        pytest.param([1.0] * 4, [NAN] * 4, id="query"),
+        pytest.param([1.0] * 4, [1.0] * 3, id="lengths"),
+    ],
+)
+def test_a_model_of_unusable_vectors_is_as_one_that_fails(nodes, query, relevance, policy, caplog):
+    """Words are compared instead, with a warning and an event; `strict` raises."""
+    settings = {"top_n": 3, "relevance": relevance, "missing_vectors": policy}
+    model = Unusable(nodes=nodes, query=query)
+    compares_query = nodes != [1.0] * 4 or relevance == "query"
+    words = MMRPostprocessor(**settings).postprocess_nodes(found(), query_str="the cat")
+    with listening() as events:
+        mmr = MMRPostprocessor(embed_model=model, **settings)
+        picked = mmr.postprocess_nodes(found(), query_str="the cat")
+    assert len(picked) == 3
+    if compares_query:
+        assert ids(picked) == ids(words)
+        assert "words are compared" in caplog.text
+        assert any(isinstance(event, ExceptionEvent) for event in events)
+        strict = MMRPostprocessor(embed_model=model, strict=True, **settings)
+        with pytest.raises(InvalidParameterError, match="finite"):
+            strict.postprocess_nodes(found(), query_str="the cat")
+
+
+def test_unusable_vectors_are_not_remembered(caplog):
+    """A model that is well again is asked again."""
+    model = Unusable(nodes=[NAN] * 4, query=[1.0] * 4)
+    mmr = MMRPostprocessor(top_n=3, embed_model=model)
+    mmr.postprocess_nodes(found(), query_str="the cat")
+    assert "words are compared" in caplog.text
+    caplog.clear()
+    model.nodes = [1.0] * 4
+    assert len(mmr.postprocess_nodes(found(), query_str="the cat")) == 3
+    assert "words are compared" not in caplog.text
+
+
+def test_an_empty_vector_that_comes_first_is_no_measure():
+    """One node's empty vector does not make the others' unusable."""
+    vectors = {"dup": [], **{name: CASE_37[name] for name in CASE_37 if name != "dup"}}
+    nodes = found(*vectors, vectors=vectors, scores=[4.0, 3.0, 2.0, 1.0])
+    picked = MMRPostprocessor(top_n=4, missing_vectors="drop").postprocess_nodes(nodes)
+    assert sorted(ids(picked)) == sorted(set(CASE_37) - {"dup"})
 
 
 @pytest.mark.parametrize("broken", [[float("nan")] * 4, [1.0, 2.0]], ids=["PE-44-nan", "length"])
