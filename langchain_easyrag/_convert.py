@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.documents import Document
 
 from easyrag_core import Chunk, InvalidParameterError
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids, heading_path_of, own_text
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FACTS_KEY",
-    "as_documents",
     "chunk_of_document",
     "chunks_of_documents",
     "document_of_chunk",
@@ -102,18 +102,14 @@ def documents_of_pieces(
     """
     # What `Document.__init__` ends in: the same validation, at half the time per chunk.
     validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
+    # The keys are laid out once, in this order; each chunk takes a copy with its own values.
+    place: dict[Any, Any] = {**source.metadata, "document_id": document_id}
+    place.update(chunk_index=0, start_index=0, end_index=0, start_line=0, end_line=0)
     documents = []
     for index, (id_, text, start, end, start_line, end_line) in enumerate(pieces):
-        placed = {
-            **source.metadata,
-            "document_id": document_id,
-            "chunk_index": index,
-            "start_index": start,
-            "end_index": end,
-            "start_line": start_line,
-            "end_line": end_line,
-        }
-        fields = {"page_content": text, "id": id_, "metadata": placed}
+        place["chunk_index"], place["start_index"], place["end_index"] = index, start, end
+        place["start_line"], place["end_line"] = start_line, end_line
+        fields = {"page_content": text, "id": id_, "metadata": place.copy()}
         documents.append(validate(fields, self_instance=new(Document)))
     return documents
 
@@ -218,8 +214,11 @@ def chunks_of_documents(documents: Iterable[Document]) -> list[Chunk]:
 
     Returns:
         Chunks in the order of the documents.
+
+    Raises:
+        InvalidParameterError: It is no list of documents.
     """
-    documents = list(documents)
+    documents = given_documents(documents)
     names = document_ids(documents)
     return list(map(chunk_of_document, map(with_id, documents, names), names))
 
@@ -284,25 +283,6 @@ def document_of_chunk(chunk: Chunk) -> Document:
 # Results
 
 
-def as_documents(answer: Iterable[Any]) -> list[Document]:
-    """Return a retriever's answer as a list of documents; plain strings become documents.
-
-    Args:
-        answer: What any Runnable in a retriever's place gave.
-
-    Returns:
-        The documents, as they are.
-
-    Raises:
-        TypeError: Something in it is neither a document nor a string.
-    """
-    documents = [Document(item) if isinstance(item, str) else item for item in answer]
-    for document in documents:
-        if not isinstance(document, Document):
-            raise TypeError(f"a retriever gives Documents, this one gave {type(document).__name__}")
-    return documents
-
-
 def with_id(document: Document, id_: str | None) -> Document:
     """Return a copy with an id and a shallow copy of the metadata."""
     return document.model_copy(update={"id": id_, "metadata": dict(document.metadata)})
@@ -338,10 +318,13 @@ def documents_of_hits(
         documents: Documents by id; a hit whose document has gone meanwhile is left out.
 
     Returns:
-        Documents with rank, score and channels under `FACTS_KEY`.
+        Documents with rank, score and channels under `FACTS_KEY`; ranks count what is left.
     """
-    found = ((hit, documents.get(hit.id)) for hit in hits)
-    return [with_facts(document, _facts_of_hit(hit)) for hit, document in found if document]
+    found = [(hit, document) for hit in hits if (document := documents.get(hit.id)) is not None]
+    return [
+        with_facts(document, _facts_of_hit(hit, rank))
+        for rank, (hit, document) in enumerate(found, start=1)
+    ]
 
 
 def documents_of_scores(pairs: Sequence[tuple[Document, float]]) -> list[Document]:
@@ -363,11 +346,11 @@ def documents_of_scores(pairs: Sequence[tuple[Document, float]]) -> list[Documen
     ]
 
 
-def _facts_of_hit(hit: Hit) -> dict[str, Any]:
+def _facts_of_hit(hit: Hit, rank: int) -> dict[str, Any]:
     channels = {
         name: {"rank": place.rank, "score": place.score} for name, place in hit.channels.items()
     }
-    return {"score": hit.score, "rank": hit.rank, "channels": channels}
+    return {"score": hit.score, "rank": rank, "channels": channels}
 
 
 def facts_of_fused(

@@ -219,7 +219,8 @@ def fusion_keys(
         Keys in the shape of `rankings`.
     """
     keys: list[list[Hashable]] = [list(map(_ID, ranking)) for ranking in rankings]
-    if any(None in ids for ids in keys):
+    # An empty id is none either as far as this quick look goes; the next one tells them apart.
+    if not all(map(all, keys)) and any(None in ids for ids in keys):
         keys = _with_contents(keys, rankings)
     if id_key is not None:
         for ids, ranking in zip(keys, rankings, strict=True):

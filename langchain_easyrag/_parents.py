@@ -18,6 +18,7 @@ from langchain_easyrag._convert import (
     with_facts,
     with_id,
 )
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag.stores import ChunkDocstore
 
@@ -129,8 +130,8 @@ class Families:
             parent_key: Metadata key of the parent's id.
             strict: Raise where a parent is missing or the store fails.
         """
-        self._documents = documents
-        self._keys = document_ids(documents)
+        self._documents = given_documents(documents)
+        self._keys = document_ids(self._documents)
         self._store = store
         self._strict = strict
         self._parents = self._linked(parent_key)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
-__all__ = ["check_lambda", "check_settings"]
+__all__ = ["check_lambda", "check_settings", "check_votes"]
 
 _CHOICES = {
     "fusion": ("rrf", "score"),
@@ -22,7 +23,12 @@ _COUNTS = ("k", "child_k", "fetch_k", "cache_size")
 
 
 def check_settings(
-    given: Mapping[str, Any], *, known: Collection[str], channels: int | None = None
+    given: Mapping[str, Any],
+    *,
+    known: Collection[str],
+    taken: Collection[str] = (),
+    internal: Collection[str] = (),
+    channels: int | None = None,
 ) -> None:
     """Refuse settings that could only fail later, when data flow.
 
@@ -30,6 +36,8 @@ def check_settings(
         given: The constructor's keyword arguments.
         known: The names that it takes; pydantic as LangChain sets it ignores all others, and
             with them every slip of the pen.
+        taken: The names of further arguments that it has taken already, for the message.
+        internal: Those of `known` that are no settings of the user's.
         channels: How many weights there may be, where that is known.
 
     Raises:
@@ -37,7 +45,8 @@ def check_settings(
             those allowed.
     """
     for name in given.keys() - set(known):
-        allowed = "there is no such setting, only " + ", ".join(sorted(known))
+        names = {*known, *taken}.difference(internal)
+        allowed = "there is no such setting, only " + ", ".join(sorted(names))
         raise InvalidParameterError(name, given[name], allowed)
     for name in _COUNTS:
         if given.get(name) is not None:
@@ -46,9 +55,10 @@ def check_settings(
         check_choice(name, given[name], _CHOICES[name])
     check_lambda(given.get("lambda_mult", 0.5))
     check_timeout(given.get("channel_timeout"), name="channel_timeout")
-    _check_constant("rank_constant", given.get("rank_constant", 60))
-    if given.get("weights") is not None:
-        _check_weights(given["weights"], channels)
+    weights = given.get("weights")
+    check_votes(weights, given.get("rank_constant", 60))
+    if weights is not None:
+        _check_say(weights, channels)
 
 
 def check_lambda(value: Any) -> None:
@@ -64,21 +74,44 @@ def check_lambda(value: Any) -> None:
         raise InvalidParameterError("lambda_mult", value, "give a number from 0 to 1")
 
 
-def _check_constant(name: str, value: Any) -> None:
-    if not _is_number(value) or not math.isfinite(value) or value < 0:
-        raise InvalidParameterError(name, value, "give a finite number of at least 0")
+def check_votes(weights: Any, rank_constant: Any) -> None:
+    """Refuse weights and a rank constant that no ranking can be fused with.
+
+    Args:
+        weights: What was given; `None` for none.
+        rank_constant: What was given.
+
+    Raises:
+        InvalidParameterError: One of them is no number, or out of range.
+    """
+    if not _is_amount(rank_constant):
+        allowed = "give a finite number of at least 0"
+        raise InvalidParameterError("rank_constant", rank_constant, allowed)
+    if weights is None:
+        return
+    if not (_is_row(weights) and all(map(_is_amount, weights))):
+        allowed = "give a list of finite numbers of at least 0"
+        raise InvalidParameterError("weights", weights, allowed)
+
+
+def _check_say(weights: Sequence[float], channels: int | None) -> None:
+    if channels is not None and len(weights) != channels:
+        allowed = f"give one per retriever, there are {channels}, not {len(weights)}"
+        raise InvalidParameterError("weights", weights, allowed)
+    if not any(weights):
+        raise InvalidParameterError("weights", weights, "not all of them may be 0")
+
+
+def _is_row(value: Any) -> bool:
+    # An array is as good as a list here, and is no Sequence.
+    return getattr(value, "ndim", None) == 1 or (
+        isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    )
+
+
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value) and value >= 0
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _check_weights(weights: Sequence[float], channels: int | None) -> None:
-    if channels is not None and len(weights) != channels:
-        raise InvalidParameterError(
-            "weights", weights, f"give one per retriever, there are {channels}, not {len(weights)}"
-        )
-    if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
-        raise InvalidParameterError(
-            "weights", weights, "give finite numbers of at least 0, not all of them 0"
-        )

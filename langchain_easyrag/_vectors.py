@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from easyrag_core import HybridIndex, VectorIndex
@@ -16,12 +18,23 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-__all__ = ["Vector", "VectorCache", "aembedded", "embedded", "stored_vectors"]
+__all__ = ["Vector", "VectorCache", "aembedded", "embedded", "is_usable", "stored_vectors"]
 
 _logger = logging.getLogger(__name__)
 
 Vector = Any
 """A sequence of floats or a one-dimensional array."""
+
+
+def is_usable(vector: Vector | None) -> bool:
+    """Tell whether something is a vector: not empty, and of finite numbers alone."""
+    try:
+        if isinstance(vector, np.ndarray):
+            return vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
+        # A sum is finite only if all its parts are; of infinite ones fsum may refuse to make one.
+        return vector is not None and len(vector) > 0 and math.isfinite(math.fsum(vector))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def stored_vectors(store: Any, ids: Sequence[str | None]) -> list[Vector | None]:

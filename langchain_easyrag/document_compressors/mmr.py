@@ -14,6 +14,7 @@ from pydantic import ConfigDict, PrivateAttr
 from typing_extensions import override
 
 from easyrag_core import (
+    EasyRAGError,
     StandardAnalyzer,
     cosines,
     fitting_vectors,
@@ -21,12 +22,14 @@ from easyrag_core import (
     maximal_marginal_relevance,
 )
 from langchain_easyrag._convert import facts_of, given_score, with_facts
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag._vectors import (
     Vector,
     VectorCache,
     aembedded,
     embedded,
+    is_usable,
     stored_vectors,
 )
 
@@ -46,7 +49,8 @@ class MMRCompressor(BaseDocumentCompressor):
 
     Finds the documents' vectors itself: in their metadata, in the vector store by id, from the
     embedding model in one batch, else from their words, so that results of BM25 alone become
-    diverse too. Results are copies; gain and relevance are under `metadata["easyrag"]["mmr"]`.
+    diverse too. Results are copies; gain and relevance are under `metadata["easyrag"]["mmr"]`;
+    what stands under that key and is not ours may be replaced.
 
     Instantiate:
         ```python
@@ -151,12 +155,13 @@ class MMRCompressor(BaseDocumentCompressor):
 
     def _candidates(self, documents: Sequence[Document], query: str) -> _Candidates:
         """Gather what is known without a model, and what the model is to be asked."""
-        documents, query = _distinct(documents), query.strip()
+        documents, query = _distinct(given_documents(documents)), query.strip()
         found = [self._own_vector(document) for document in documents]
         lookups = [d.id if v is None else None for d, v in zip(documents, found, strict=True)]
         stored = stored_vectors(self.vector_store, lookups)
         found = [
-            own if own is not None else other for own, other in zip(found, stored, strict=True)
+            own if own is not None else other if is_usable(other) else None
+            for own, other in zip(found, stored, strict=True)
         ]
         model = self.embeddings
         if model is None:
@@ -167,7 +172,8 @@ class MMRCompressor(BaseDocumentCompressor):
         return candidates
 
     def _own_vector(self, document: Document) -> Vector | None:
-        return None if self.vector_key is None else document.metadata.get(self.vector_key)
+        own = None if self.vector_key is None else document.metadata.get(self.vector_key)
+        return own if is_usable(own) else None
 
     def _go_on_without_model(self, candidates: _Candidates, error: Exception) -> None:
         if self.strict:
@@ -180,10 +186,13 @@ class MMRCompressor(BaseDocumentCompressor):
         if not candidates.documents:
             return []
         vectors, asked = candidates.vectors, candidates.query_vector
-        if all(vector is None for vector in vectors):
-            vectors, asked = self._lexical(candidates)
         # A broken vector costs its own document the place, and nobody else.
-        vectors = fitting_vectors(vectors, asked)
+        fitting = fitting_vectors(vectors, asked)
+        if all(vector is None for vector in fitting):
+            if any(vector is not None for vector in vectors):
+                _logger.warning("No vector is as long as the query's: words stand in.")
+            fitting, asked = self._lexical(candidates)
+        vectors = fitting
         relevance = candidates.scores() if asked is None else cosines(vectors, asked)
         result = maximal_marginal_relevance(
             vectors,
@@ -204,6 +213,10 @@ class MMRCompressor(BaseDocumentCompressor):
         asked = [candidates.query] if self.relevance == "query" and candidates.query else []
         rows = list(lexical_vectors([*texts, *asked], self.analyzer or StandardAnalyzer()))
         return (rows[:-1], rows[-1]) if asked else (rows, None)
+
+
+class _UnusableError(EasyRAGError, ValueError):
+    """An embedding model answered, and gave nothing to compare with."""
 
 
 @dataclass(slots=True)
@@ -228,9 +241,15 @@ class _Candidates:
             self.model = model
 
     def fill(self, vectors: Sequence[Vector], query_vector: Vector | None) -> None:
-        fresh = dict(zip(self.texts, vectors, strict=True))
+        pairs = zip(self.texts, vectors, strict=True)
+        fresh = {text: vector for text, vector in pairs if is_usable(vector)}
         self._take(fresh.get)
-        self.cache.put(self.texts, vectors)
+        self.cache.put(list(fresh), list(fresh.values()))
+        if all(vector is None for vector in self.vectors):
+            raise _UnusableError("no document got a vector of numbers")
+        self.texts = []  # what is there counts, even if the query has nothing to compare
+        if self.asked is not None and not is_usable(query_vector):
+            raise _UnusableError("the query got no vector of numbers")
         self.query_vector = query_vector
 
     def _take(self, find: Callable[[str], Vector | None]) -> None:

@@ -24,8 +24,9 @@ class ParentExpansionCompressor(BaseDocumentCompressor):
     """Replace each child by its parent, each parent once; works after any retriever.
 
     A parent stands at its best child's place, with its score. The children that were hit, with
-    their places in the source, are under `metadata["easyrag"]["children"]`. A document without
-    a parent stays as it is, and so does, with a warning, one whose parent is missing.
+    their places in the source, are under `metadata["easyrag"]["children"]`; what a parent
+    itself has under `"easyrag"` is replaced. A document without a parent stays as it is, and so
+    does, with a warning, one whose parent is missing.
 
     Put it behind fusion, never before: several children of one parent are several votes.
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import run_in_executor
 
-from easyrag_core import InvalidParameterError, embed_in_batches
-from langchain_easyrag._convert import as_documents, documents_of_scores, rows_of
+from easyrag_core import embed_in_batches
+from langchain_easyrag._convert import documents_of_scores, rows_of
+from langchain_easyrag._given import as_documents
 from langchain_easyrag.retrievers._children import request_size
+from langchain_easyrag.retrievers._refill import NO_HITS, OwnHits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langchain_core.vectorstores import VectorStore
 
-    from easyrag_core import Chunk, Hit, HybridIndex
+    from easyrag_core import Chunk, HybridIndex
 
-__all__ = ["VectorSide", "weights_by_side"]
+__all__ = ["VectorSide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class VectorSide:
         """The model of the index, if it is the index that is asked."""
         return self.model if self.store is None and self.retriever is None else None
 
-    def ask(self, query: str, k: int, config: RunnableConfig) -> Sequence[Document] | list[Hit]:
+    def ask(self, query: str, k: int, config: RunnableConfig) -> list[Document] | OwnHits:
         """Search.
 
         Args:
@@ -64,17 +66,18 @@ class VectorSide:
 
         Returns:
             Hits of the index, or documents of the store or the retriever.
+
+        Raises:
+            AnswerError: The retriever gives something else than documents.
         """
         if self.retriever is not None:
             size = request_size(self.retriever, k)
             return as_documents(self.retriever.invoke(query, config, **size))
         if self.store is not None:
             return _nearest(self.store, query, {"k": k, **self.search_kwargs})
-        return [] if self.model is None else self._hits(self.model.embed_query(query), k)
+        return NO_HITS if self.model is None else self._hits(self.model.embed_query(query), k)
 
-    async def aask(
-        self, query: str, k: int, config: RunnableConfig
-    ) -> Sequence[Document] | list[Hit]:
+    async def aask(self, query: str, k: int, config: RunnableConfig) -> list[Document] | OwnHits:
         """Search: the async twin of `ask`."""
         if self.retriever is not None:
             size = request_size(self.retriever, k)
@@ -82,7 +85,7 @@ class VectorSide:
         if self.store is not None:
             return await _anearest(self.store, query, {"k": k, **self.search_kwargs})
         if self.model is None:
-            return []
+            return NO_HITS
         return await run_in_executor(None, self._hits, await self.model.aembed_query(query), k)
 
     def rows(self, chunks: Sequence[Chunk], *, show_progress: bool) -> list[Any]:
@@ -110,9 +113,9 @@ class VectorSide:
         vectors = await model.aembed_documents([chunk.embedding_text for chunk in pending])
         return rows_of(chunks, pending, vectors)
 
-    def _hits(self, vector: Sequence[float], k: int) -> list[Hit]:
+    def _hits(self, vector: Sequence[float], k: int) -> OwnHits:
         vectors = self.index.vectors
-        return [] if vectors is None else vectors.search(vector, k)
+        return NO_HITS if vectors is None else OwnHits.of(partial(vectors.search, vector), k)
 
 
 def _nearest(store: VectorStore, query: str, search: Mapping[str, Any]) -> list[Document]:
@@ -128,22 +131,3 @@ async def _anearest(store: VectorStore, query: str, search: Mapping[str, Any]) -
         return documents_of_scores(await store.asimilarity_search_with_score(query, **search))
     except NotImplementedError:
         return await store.asimilarity_search(query, **search)
-
-
-def weights_by_side(weights: Any) -> Mapping[str, float] | None:
-    """Name two weights by the sides that they are for.
-
-    Args:
-        weights: The weight of the words and that of the vectors; named ones stay as they are.
-
-    Returns:
-        Weights by side.
-
-    Raises:
-        InvalidParameterError: There are not two.
-    """
-    if weights is None or isinstance(weights, Mapping):
-        return weights
-    if not isinstance(weights, list | tuple) or len(weights) != 2:
-        raise InvalidParameterError("weights", weights, "give two: of bm25 and of vector")
-    return dict(zip(("bm25", "vector"), weights, strict=True))

@@ -27,8 +27,10 @@ from langchain_easyrag._convert import (
     stored_documents,
     with_id,
 )
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag._settings import check_settings
+from langchain_easyrag.retrievers._refill import refilled
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     )
     from langchain_core.indexing import DeleteResponse, UpsertResponse
 
+    from easyrag_core import Hit
+
 __all__ = ["BM25Retriever", "DocumentFilter", "Preprocess"]
 
 DocumentFilter = Callable[[Document], bool]
@@ -47,6 +51,8 @@ DocumentFilter = Callable[[Document], bool]
 Preprocess = Callable[[str], Sequence[str]]
 """Turns a text into terms."""
 
+_TAKEN = ("analyzer", "bm25_params", "docs", "show_progress")
+
 
 class BM25Retriever(DocumentIndex):
     """Find documents by BM25, in any language, and keep the index up to date.
@@ -54,7 +60,7 @@ class BM25Retriever(DocumentIndex):
     Takes the arguments of langchain-community's `BM25Retriever`, so that changing the import is
     enough. Only documents that hold a term of the query are returned; their scores are exact
     after every `upsert` and `delete`. Results are copies: rank and score are under
-    `metadata["easyrag"]`.
+    `metadata["easyrag"]`; a value of yours under that key is not in them, but stays in `docs`.
 
     Instantiate:
         ```python
@@ -131,9 +137,9 @@ class BM25Retriever(DocumentIndex):
         if not isinstance(index, BM25Index):
             index = BM25Index(_params(bm25_params), analyzer=analyzer or preprocess_func)
         kwargs.update(k=k, filter=filter, preprocess_func=preprocess_func, vectorizer=index)
-        check_settings(kwargs, known=type(self).model_fields)
+        check_settings(kwargs, known=type(self).model_fields, taken=_TAKEN, internal=("corpus",))
         super().__init__(**kwargs)
-        documents = [] if docs is None else list(docs)
+        documents = [] if docs is None else given_documents(docs, name="docs")
         keys = document_ids(documents)
         copies = [with_id(document, document.id) for document in documents]
         if index is not vectorizer:
@@ -209,6 +215,8 @@ class BM25Retriever(DocumentIndex):
     def persist(self, path: str | PathLike[str]) -> None:
         """Save index and documents as one folder, in one step.
 
+        Metadata are kept as JSON: tuples come back as lists, and keys that are numbers as texts.
+
         Args:
             path: A new or empty folder, or one that holds an earlier save.
 
@@ -269,7 +277,11 @@ class BM25Retriever(DocumentIndex):
 
         Returns:
             The ids under `succeeded`; `failed` is empty.
+
+        Raises:
+            InvalidParameterError: It is no list of documents.
         """
+        items = given_documents(items, name="items")
         keys = document_ids(items)
         copies = [with_id(document, key) for document, key in zip(items, keys, strict=True)]
         self._add(keys, copies, show_progress=show_progress)
@@ -329,8 +341,14 @@ class BM25Retriever(DocumentIndex):
         limit = check_count("k", self.k if k is None else k)
         changed = None if params is None else _params(params)
         allowed = self._allowed(filter)
-        hits = self.vectorizer.search(query, limit, filter=allowed, params=changed)
-        return documents_of_hits(hits, self.corpus)
+
+        def search(reach: int) -> list[Hit]:
+            hits: list[Hit] = self.vectorizer.search(query, reach, filter=allowed, params=changed)
+            return hits
+
+        return refilled(
+            search(limit), search, lambda hits: documents_of_hits(hits, self.corpus), limit
+        )
 
     @override
     async def _aget_relevant_documents(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
+from langchain_core.runnables import Runnable
 from pydantic import Field
 from typing_extensions import override
 
@@ -22,13 +23,13 @@ from easyrag_core import (
 )
 from easyrag_core.errors import check_choice, check_count
 from langchain_easyrag._convert import (
-    as_documents,
     facts_of_fused,
     given_score,
     with_facts,
 )
+from langchain_easyrag._given import as_documents, is_listing
 from langchain_easyrag._identity import fusion_keys
-from langchain_easyrag._settings import check_settings
+from langchain_easyrag._settings import check_settings, check_votes
 from langchain_easyrag.retrievers._children import ParentRetriever, channel_names, child_config
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ __all__ = ["FusionRetriever", "fuse_documents", "fused_with_facts"]
 
 _logger = logging.getLogger(__name__)
 
+_NOTHING: Any = object()
+
 
 class FusionRetriever(ParentRetriever):
     """Ask several retrievers at once and fuse their rankings.
@@ -53,7 +56,8 @@ class FusionRetriever(ParentRetriever):
     threads or as tasks; each gets the caller's whole config and a child run. One that fails or
     is late is left out with a warning. Each retriever has one vote per document; documents are
     told apart by `id_key` if given, else by their id, else by content and source. Results are
-    copies: fused score, and rank and score per retriever, are under `metadata["easyrag"]`.
+    copies: fused score, and rank and score per retriever, are under `metadata["easyrag"]`; a
+    value of yours under that key is not in them.
 
     Instantiate:
         ```python
@@ -118,12 +122,11 @@ class FusionRetriever(ParentRetriever):
             if "rank_constant" in kwargs:
                 raise InvalidParameterError("c", c, "rank_constant is given as well")
             kwargs["rank_constant"] = c
-        if not retrievers:
-            raise InvalidParameterError("retrievers", retrievers, "give at least one")
+        children = _listed(retrievers)
         # An empty list of weights means none, as it does for EnsembleRetriever.
-        votes = list(weights) if weights else None
-        fields = {**kwargs, "retrievers": list(retrievers), "weights": votes}
-        check_settings(fields, known=type(self).model_fields, channels=len(retrievers))
+        votes = list(weights) if is_listing(weights) else weights
+        fields = {**kwargs, "retrievers": children, "weights": None if votes == [] else votes}
+        check_settings(fields, known=type(self).model_fields, taken=("c",), channels=len(children))
         super().__init__(**fields)
 
     @property
@@ -191,6 +194,13 @@ class FusionRetriever(ParentRetriever):
         )
 
 
+def _listed(retrievers: Any) -> list[RetrieverLike]:
+    children = list(retrievers) if is_listing(retrievers) else []
+    if not children or not all(isinstance(child, Runnable) for child in children):
+        raise InvalidParameterError("retrievers", retrievers, "give a list of at least one")
+    return children
+
+
 def fuse_documents(
     rankings: Sequence[Sequence[Document]],
     *,
@@ -225,6 +235,9 @@ def fuse_documents(
     >>> [document.id for document in fuse_documents([[a, b], [b, c]], k=2)]
     ['b', 'a']
     """
+    check_votes(weights, rank_constant)
+    if not all(type(ranking) is list or is_listing(ranking) for ranking in rankings):
+        raise InvalidParameterError("rankings", rankings, "each one is a list of Documents")
     fused = _Fusion(rankings, id_key=id_key, score_key=score_key)
     if fusion == "rrf":
         return fused.best_by_rank(weights=weights, rank_constant=rank_constant, k=k)
@@ -289,13 +302,14 @@ class _Fusion:
             self._keys, weights=weights, rank_constant=rank_constant, k=k
         )
         found: dict[Hashable, Document] = {}
+        missing = set(scores)
         # The best are found among the first ranks, long before the lists end.
-        for place, row in enumerate(zip_longest(*self._keys)):
-            for ranking, key in zip(self._rankings, row, strict=True):
-                if key in scores and key not in found:
-                    found[key] = ranking[place]
-            if len(found) == len(scores):
-                break
+        for key, document in zip(_by_rank(self._keys), _by_rank(self._rankings), strict=True):
+            if key in missing:
+                found[key] = document
+                missing.remove(key)
+                if not missing:
+                    break
         return [found[key] for key in scores]
 
     def items(
@@ -342,3 +356,8 @@ class _Fusion:
         if rank is not None and rank <= len(keys) and keys[rank - 1] == item.key:
             return self._rankings[number][rank - 1]
         return self._rankings[number][keys.index(item.key)]
+
+
+def _by_rank(rows: Sequence[Sequence[Any]]) -> Iterable[Any]:
+    """Give all first items, all second ones, …; where a row has ended, what no key equals."""
+    return chain.from_iterable(zip_longest(*rows, fillvalue=_NOTHING))

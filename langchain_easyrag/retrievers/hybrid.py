@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,20 +18,19 @@ from easyrag_core import (
     HybridIndex,
     InvalidParameterError,
     arun_channels,
-    fuse_hits,
     run_channels,
 )
 from easyrag_core.errors import check_count
 from langchain_easyrag._convert import (
     chunks_of_documents,
-    documents_of_hits,
     documents_of_stored,
     documents_of_texts,
-    stored_documents,
 )
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
-from langchain_easyrag.retrievers._vector_side import VectorSide, weights_by_side
+from langchain_easyrag.retrievers._refill import NO_HITS, OwnHits, fused_documents
+from langchain_easyrag.retrievers._side_settings import CONFIG_NAMES, index_and_settings
+from langchain_easyrag.retrievers._vector_side import VectorSide
 from langchain_easyrag.retrievers.fusion import fused_with_facts
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
 
-    from easyrag_core import Analyzer, Chunk, ChunkStore, Hit
+    from easyrag_core import Analyzer, Chunk, ChunkStore
 
 __all__ = ["HybridRetriever"]
 
@@ -60,7 +58,7 @@ class HybridRetriever(ParentRetriever):
     embedding model, by any vector store, or by any retriever. Both sides run in parallel; one
     that fails or is late is left out with a warning. Without a vector side it is BM25 alone,
     with a warning. Results are copies: fused score, and rank and score per side, are under
-    `metadata["easyrag"]`.
+    `metadata["easyrag"]`; a value of yours under that key is not in them.
 
     Instantiate:
         ```python
@@ -119,14 +117,8 @@ class HybridRetriever(ParentRetriever):
             InvalidParameterError: A setting is out of range, or there is more than one vector
                 side.
         """
-        changed = {f.name: kwargs.pop(f.name) for f in fields(HybridConfig) if f.name in kwargs}
-        kept = kwargs.get("settings") or (HybridConfig() if index is None else index.config)
-        if "weights" in changed:
-            changed["weights"] = weights_by_side(changed["weights"])
-        settings = replace(kept, **changed)
-        index = HybridIndex(settings) if index is None else index
-        kwargs.update(index=index, settings=settings)
-        check_settings(kwargs, known=type(self).model_fields)
+        kwargs.update(index_and_settings(kwargs, index))
+        check_settings(kwargs, known=type(self).model_fields, taken=CONFIG_NAMES)
         super().__init__(**kwargs)
         if self.vector_store is not None and self.vector_retriever is not None:
             raise InvalidParameterError(
@@ -311,15 +303,14 @@ class HybridRetriever(ParentRetriever):
         query = query.strip()
         if not query:
             return []  # a model would embed nothing as something
-        calls: dict[str, Callable[[], Sequence[Any]]] = {
-            "bm25": partial(self.index.bm25.search, query, max(self.settings.bm25_k, wanted))
-        }
+        search, reach = partial(self.index.bm25.search, query), max(self.settings.bm25_k, wanted)
+        calls: dict[str, Callable[[], Any]] = {"bm25": partial(OwnHits.of, search, reach)}
         if self._vector_side.exists:
             reach = max(self.settings.vector_k, wanted)
             config = child_config(parent_config, run_manager, "vector")
             calls["vector"] = partial(self._vector_side.ask, query, reach, config)
         outcome = run_channels(calls, timeout=self.settings.channel_timeout, strict=self.strict)
-        return self._fused({name: outcome.results.get(name, []) for name in calls}, wanted)
+        return self._fused(calls, outcome.results, wanted)
 
     @override
     async def _aget_relevant_documents(
@@ -334,9 +325,9 @@ class HybridRetriever(ParentRetriever):
         query = query.strip()
         if not query:
             return []  # a model would embed nothing as something
-        search, reach = self.index.bm25.search, max(self.settings.bm25_k, wanted)
-        calls: dict[str, Callable[[], Awaitable[Sequence[Any]]]] = {
-            "bm25": partial(run_in_executor, None, search, query, reach)
+        search, reach = partial(self.index.bm25.search, query), max(self.settings.bm25_k, wanted)
+        calls: dict[str, Callable[[], Awaitable[Any]]] = {
+            "bm25": partial(run_in_executor, None, OwnHits.of, search, reach)
         }
         if self._vector_side.exists:
             reach = max(self.settings.vector_k, wanted)
@@ -345,26 +336,26 @@ class HybridRetriever(ParentRetriever):
         outcome = await arun_channels(
             calls, timeout=self.settings.channel_timeout, strict=self.strict
         )
-        answers = {name: outcome.results.get(name, []) for name in calls}
-        return await run_in_executor(None, self._fused, answers, wanted)
+        return await run_in_executor(None, self._fused, calls, outcome.results, wanted)
 
-    def _fused(self, answers: Mapping[str, Sequence[Any]], k: int) -> list[Document]:
+    def _fused(self, asked: Iterable[str], answers: Mapping[str, Any], k: int) -> list[Document]:
         side = self._vector_side
         if side.own_model is not None or not side.exists:
-            return self._found(fuse_hits(answers, config=self.settings, k=k))
+            sides = {name: answers.get(name, NO_HITS) for name in asked}
+            return fused_documents(sides, index=self.index, config=self.settings, k=k)
+        words = answers.get("bm25", NO_HITS).documents(self.index, max(self.settings.bm25_k, k))
         return fused_with_facts(
-            {"bm25": self._found(answers["bm25"]), "vector": answers["vector"]},
-            weights=self.settings.weights_of(answers),
+            {"bm25": words, "vector": answers.get("vector", [])},
+            weights=self.settings.weights_of(asked),
             rank_constant=self.settings.rank_constant,
             fusion=self.settings.fusion,
             k=k,
         )
 
-    def _found(self, hits: Sequence[Hit]) -> list[Document]:
-        return documents_of_hits(hits, stored_documents(self.index, [hit.id for hit in hits]))
-
     def persist(self, path: str | PathLike[str]) -> None:
         """Save the index as one folder, in one step; a vector store keeps its own.
+
+        Metadata are kept as JSON: tuples come back as lists, and keys that are numbers as texts.
 
         Args:
             path: A new or empty folder, or one that holds an earlier save.

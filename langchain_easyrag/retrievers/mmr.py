@@ -8,7 +8,7 @@ from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic re
 from typing_extensions import override
 
 from easyrag_core.errors import InvalidParameterError, check_count
-from langchain_easyrag._convert import as_documents
+from langchain_easyrag._given import as_documents
 from langchain_easyrag._settings import check_lambda, check_settings
 from langchain_easyrag.document_compressors import MMRCompressor
 from langchain_easyrag.retrievers._children import (
@@ -82,7 +82,7 @@ class MMRRetriever(ParentRetriever):
         if options and kwargs.get("compressor") is not None:
             name, value = next(iter(options.items()))
             raise InvalidParameterError(name, value, "a compressor is given as well")
-        check_settings(kwargs, known=type(self).model_fields)
+        check_settings(kwargs, known=type(self).model_fields, taken=names)
         super().__init__(**kwargs)
         if self.compressor is None:
             self.compressor = MMRCompressor(**{**vector_sources(self.retriever), **options})

@@ -19,6 +19,7 @@ from langchain_easyrag._convert import (
     stored_documents,
     with_facts,
 )
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag._parents import Families, ParentStore
 from langchain_easyrag.retrievers.hybrid import HybridRetriever
@@ -50,8 +51,8 @@ class ParentChildRetriever(HybridRetriever):
 
     Documents are added whole, and cut here. Children are indexed as by `HybridRetriever`; a
     parent comes once, at its best child's place and with its score; the children that were hit,
-    with their places, are under `metadata["easyrag"]["children"]`. When too few parents are
-    left, the search goes deeper.
+    with their places, are under `metadata["easyrag"]["children"]`; a value of yours under
+    `"easyrag"` is not in results. When too few parents are left, the search goes deeper.
 
     Documents are kept up to date by their ids: adding one again replaces it with all its
     chunks, and deleting it deletes them.
@@ -128,6 +129,9 @@ class ParentChildRetriever(HybridRetriever):
 
         Returns:
             The ids of the documents.
+
+        Raises:
+            InvalidParameterError: It is no list of documents.
         """
         plan = self._plan(documents)
         rows = self._vector_side.rows(plan.chunks, show_progress=show_progress)
@@ -178,7 +182,7 @@ class ParentChildRetriever(HybridRetriever):
 
     def _plan(self, documents: Iterable[Document]) -> _Plan:
         """Cut documents and see what has gone; of an id that comes twice the last counts."""
-        documents = list(documents)
+        documents = given_documents(documents)
         chunk = self.splitter.chunker.chunk
         families = {
             id_: chunk(document.page_content, id_, metadata=document.metadata)

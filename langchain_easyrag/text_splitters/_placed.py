@@ -9,6 +9,7 @@ from langchain_text_splitters import TextSplitter
 from typing_extensions import override
 
 from langchain_easyrag._convert import documents_of_texts
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ class PlacedTextSplitter(TextSplitter):
             The chunks of all documents, in order.
 
         Raises:
-            InvalidParameterError: The length function fails.
+            InvalidParameterError: It is no list of documents, or the length function fails.
         """
-        documents = list(documents)
+        documents = given_documents(documents)
         chunks: list[Document] = []
         for document, id_ in zip(documents, document_ids(documents), strict=True):
             chunks.extend(self.pieces_of(document, id_))

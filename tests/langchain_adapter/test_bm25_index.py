@@ -112,6 +112,26 @@ def test_persist_and_load_give_the_same_answers(tmp_path: Path):
     assert len(BM25Retriever.from_persist_dir(tmp_path / "index").docs) == len(documents) + 1
 
 
+def test_metadata_are_saved_as_json(tmp_path: Path):
+    """What `persist` says of them: tuples come back as lists, keys that are numbers as texts."""
+    retriever = BM25Retriever.from_documents(
+        [Document("a ranking", id="a", metadata={"t": (1, (2,)), 7: "seven"})]
+    )
+    retriever.persist(tmp_path / "index")
+    (loaded,) = BM25Retriever.from_persist_dir(tmp_path / "index").docs
+    assert loaded.metadata == {"t": [1, [2]], "7": "seven"}
+    assert "tuples come back as lists" in (BM25Retriever.persist.__doc__ or "")
+
+
+def test_the_users_value_under_our_key_stays_in_the_documents():
+    """Results carry our facts there, as the class says; what was given is not changed."""
+    retriever = BM25Retriever.from_documents([Document("a ranking", metadata={"easyrag": "mine"})])
+    (found,) = retriever.invoke(RANKING)
+    assert found.metadata["easyrag"]["rank"] == 1
+    assert [document.metadata for document in retriever.docs] == [{"easyrag": "mine"}]
+    assert "a value of yours under that key" in (BM25Retriever.__doc__ or "")
+
+
 def test_a_function_of_the_users_is_asked_for_again(tmp_path: Path):
     """An index made with a function is refused without it and loads with it."""
     retriever = BM25Retriever.from_documents(corpus(), preprocess_func=str.split)

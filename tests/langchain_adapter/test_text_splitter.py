@@ -158,6 +158,17 @@ def test_metadata_are_the_sources_and_the_place():
     assert len(set(ids(chunks))) == 3
 
 
+def test_chunks_share_no_metadata():
+    """What is written into one chunk's metadata stands in no other's, nor in the source's."""
+    source = Document("One. Two. Three. 四。", metadata={"source": "a"})
+    chunks = DocumentTextSplitter(chunk_size=6, chunk_overlap=0).split_documents([source])
+    before = [dict(chunk.metadata) for chunk in chunks[1:]]
+    chunks[0].metadata.update(source="changed", start_index=-1, new=1)
+    assert len(chunks) > 2
+    assert [chunk.metadata for chunk in chunks[1:]] == before
+    assert source.metadata == {"source": "a"}
+
+
 def test_ids_do_not_depend_on_the_position():
     """I1: what stands above may change, the ids below stay."""
     splitter = DocumentTextSplitter(24, 0)

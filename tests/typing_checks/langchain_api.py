@@ -22,11 +22,16 @@ from easyrag_core import BM25Params, HybridIndex, InMemoryChunkStore, StandardAn
 from langchain_easyrag import (
     BM25Retriever,
     ChunkDocstore,
+    CodeTextSplitter,
     DocumentTextSplitter,
     FusionRetriever,
     HybridRetriever,
+    MarkdownSectionTextSplitter,
     MMRCompressor,
     MMRRetriever,
+    ParentChildRetriever,
+    ParentChildTextSplitter,
+    ParentExpansionCompressor,
 )
 
 __all__: list[str] = []
@@ -51,6 +56,46 @@ def splitting(documents: list[Document]) -> None:
     assert_type(splitter.create_documents(["x"], [{"source": "a.md"}]), list[Document])
     DocumentTextSplitter(chunk_size="200")  # type: ignore[arg-type]
     DocumentTextSplitter(boundaries="word")  # type: ignore[call-arg]
+
+
+def splitting_by_structure(documents: list[Document]) -> None:
+    """Markdown by its sections, code by its definitions."""
+    markdown = MarkdownSectionTextSplitter(chunk_size=500, header_keys=True, horizontal_rule="soft")
+    takes_splitter(markdown)
+    assert_type(markdown.split_text("# x"), list[str])
+    assert_type(markdown.split_documents(documents), list[Document])
+    MarkdownSectionTextSplitter(horizontal_rule="maybe")  # type: ignore[arg-type]
+    code = CodeTextSplitter(chunk_size=500, language="python")
+    takes_splitter(code)
+    assert_type(CodeTextSplitter.from_language("go", chunk_size=500), CodeTextSplitter)
+    assert_type(code.create_documents(["x = 1"]), list[Document])
+    CodeTextSplitter(language=3)  # type: ignore[arg-type]
+
+
+async def parents_and_children(
+    documents: list[Document], model: Embeddings, parents: BaseStore[str, Document]
+) -> None:
+    """Small chunks are found, the large ones that hold them are read."""
+    splitter = ParentChildTextSplitter(
+        chunk_size=200, parent_splitter=MarkdownSectionTextSplitter(), store=parents
+    )
+    takes_splitter(splitter)
+    assert_type(splitter.split_documents(documents), list[Document])
+    assert_type(await splitter.asplit_documents(documents), list[Document])
+    ParentChildTextSplitter(store={})  # type: ignore[arg-type]
+    retriever = ParentChildRetriever.from_documents(documents, model, splitter=splitter, k=3)
+    assert_type(retriever, ParentChildRetriever)
+    takes_retriever(retriever)
+    assert_type(retriever.invoke("x", k=2, child_k=20), list[Document])
+    assert_type(await retriever.ainvoke("x"), list[Document])
+    assert_type(retriever.add_documents(documents), list[str])
+    assert_type(retriever.delete(["a"]), int)
+    expanding: BaseDocumentCompressor = ParentExpansionCompressor(store=InMemoryChunkStore(), k=4)
+    expanding.compress_documents(documents, "x")
+    assert_type(
+        ParentExpansionCompressor(store=parents).compress_documents(documents, "x"),
+        list[Document],
+    )
 
 
 async def searching(documents: list[Document]) -> None:
