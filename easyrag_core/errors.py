@@ -17,6 +17,7 @@ says what was given, what is allowed and what to do.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "MissingDependencyError",
     "check_choice",
     "check_count",
+    "check_number",
     "check_timeout",
 ]
 
@@ -52,7 +54,7 @@ class InvalidParameterError(EasyRAGError, ValueError):
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         """Build the message from the parameter, the value given and what is allowed."""
-        super().__init__(f"{name}={_shortened(repr(value))} is not allowed: {allowed}.")
+        super().__init__(f"{name}={_shown(value)} is not allowed: {allowed}.")
         self.name = name
         self.value = value
         self._allowed = allowed
@@ -147,8 +149,12 @@ class MissingDependencyError(EasyRAGError, ImportError):
         return type(self), (self._package, self.extra)
 
 
-def _shortened(told: str) -> str:
-    """Cut the middle out of a long text: a whole corpus in a message helps nobody."""
+def _shown(value: object) -> str:
+    """Write a value for a message; the middle of a long one helps nobody."""
+    try:
+        told = repr(value)
+    except Exception:  # noqa: BLE001 - nested too deep, or broken: the refusal must be told
+        told = f"<{type(value).__name__}>"
     if len(told) <= _LONGEST_VALUE:
         return told
     half = _LONGEST_VALUE // 2
@@ -205,6 +211,34 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise InvalidParameterError(name, value, "choose one of " + ", ".join(map(repr, choices)))
     return value
+
+
+def check_number(name: str, value: object, *, allowed: str = "give a number") -> float:
+    """Return `value` as a float if it is a number, not a bool, not NaN.
+
+    Args:
+        name: The parameter's name, for the message.
+        value: What the caller gave.
+        allowed: What is allowed, for the message.
+
+    Returns:
+        The number; it may be infinite.
+
+    Raises:
+        InvalidParameterError: For a bool, a string, NaN, or an int beyond every float.
+
+    >>> check_number("lambda_mult", 1)
+    1.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidParameterError(name, value, allowed)
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise InvalidParameterError(name, value, allowed) from error
+    if math.isnan(number):
+        raise InvalidParameterError(name, value, allowed)
+    return number
 
 
 def check_timeout(timeout: float | None, *, name: str = "timeout") -> None:

@@ -241,6 +241,8 @@ def _check_names(names: Sequence[str]) -> None:
 def _check_ours(root: Path, kind: str) -> None:
     """Refuse to write where something else lives."""
     advice = "Nothing was written: give an empty folder or a new path."
+    if root.is_symlink() and not root.exists():
+        raise IndexFormatError(f"{root} is a link to something that is not there. {advice}")
     if not root.exists():
         return
     if not root.is_dir():
@@ -287,6 +289,10 @@ def _read_manifest(root: Path) -> dict[str, Any]:
         manifest = json.loads((root / _MANIFEST).read_bytes())
     except FileNotFoundError as error:
         _refuse(root, f"it has no {_MANIFEST}", error)
+    except OSError as error:
+        if not (root / _MANIFEST).is_dir():
+            raise
+        _refuse(root, f"{_MANIFEST} is a folder", error)
     except ValueError as error:
         _refuse(root, f"{_MANIFEST} is torn or not JSON", error)
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
@@ -371,6 +377,8 @@ def _read_texts(folder: Path, name: str) -> list[str]:
 
 def _check_file(root: Path, file_path: Path, size: int, checksum: int | None) -> None:
     found = file_path.stat().st_size
+    if not file_path.is_file():
+        _refuse(root, f"{file_path.name} is no file")
     if found != size:
         _refuse(root, f"{file_path.name} has {found} bytes instead of {size}, it is truncated")
     if checksum is not None and checksum_of(file_path) != checksum:

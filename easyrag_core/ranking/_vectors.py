@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -58,7 +59,14 @@ def to_matrix(
         present = np.ones(len(vectors) if vectors.ndim else 0, np.bool_)
         matrix = _from_array(vectors, name, dimensions)
     else:
+        given: object = vectors
+        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            raise InvalidParameterError("vectors", vectors, "give one row of numbers per item")
         rows = list(vectors)
+        for number, row in enumerate(rows):
+            if row is not None and not hasattr(row, "__len__"):
+                allowed = f"{name([number])} is not one row of numbers"
+                raise InvalidParameterError("vectors", row, allowed)
         present = np.array([row is not None and len(row) > 0 for row in rows], np.bool_)
         matrix = _from_rows(rows, name, dimensions)
     # A sum is finite only if all its parts are; an overflow of the sum is looked at again.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from easyrag_core.errors import InvalidParameterError, check_choice, check_count
+from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_number
+from easyrag_core.ranking._sums import finite, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["FusedItem", "reciprocal_rank_fusion", "reciprocal_rank_scores", "score_fusion"]
 
@@ -73,8 +76,9 @@ def reciprocal_rank_fusion(
     [('b', 0.032522), ('a', 0.016393), ('c', 0.016129)]
     """
     lists = [_as_list(ranking) for ranking in rankings]
-    scores = _tally(lists, weights, rank_constant)
-    return _with_ranks(_best_keys(scores, lists, k), scores, lists, weights)
+    checked = _check_weights(weights, len(lists))
+    scores = _tally(lists, checked, rank_constant)
+    return _with_ranks(_best_keys(scores, lists, k), scores, lists, checked)
 
 
 def reciprocal_rank_scores(
@@ -102,7 +106,7 @@ def reciprocal_rank_scores(
     ['b', 'a', 'c']
     """
     lists = [_as_list(ranking) for ranking in rankings]
-    scores = _tally(lists, weights, rank_constant)
+    scores = _tally(lists, _check_weights(weights, len(lists)), rank_constant)
     return {key: scores[key] for key in _best_keys(scores, lists, k)}
 
 
@@ -161,7 +165,7 @@ def score_fusion(
     votes: dict[K, list[float]] = {key: [] for key in chain.from_iterable(lists)}
     for scores, weight in zip(ranked, checked, strict=True):
         for key, value in zip(scores, _normalized(scores.values(), normalization), strict=True):
-            votes[key].append(weight * value)
+            votes[key].append(finite(weight * value))
     scores = {key: _combined(v, combine) for key, v in votes.items()}
     if unscored == "append":
         lowest = min([0.0, *scores.values()])
@@ -169,7 +173,7 @@ def score_fusion(
             known = set(keys)
             keys += [key for key in dict(pairs) if weight and key not in known]
             scores.update((key, lowest) for key in keys if key not in scores)
-    return _with_ranks(_best_keys(scores, lists, k), scores, lists, weights)
+    return _with_ranks(_best_keys(scores, lists, k), scores, lists, checked)
 
 
 # Checks
@@ -184,31 +188,38 @@ def _as_list(ranking: Sequence[K]) -> list[K]:
 def _check_weights(weights: Sequence[float] | None, number: int) -> list[float]:
     if weights is None:
         return [1.0] * number
-    if len(weights) != number:
-        raise InvalidParameterError("weights", weights, f"give one per ranking, here {number}")
-    checked = [float(weight) for weight in weights]
+    each = f"give one per ranking, here {number}"
+    given: object = weights
+    unordered = isinstance(given, str | bytes | Mapping | AbstractSet)
+    if unordered or not isinstance(given, Iterable):
+        raise InvalidParameterError("weights", weights, each)
+    allowed = "give finite numbers of at least 0"
+    checked = [check_number("weights", weight, allowed=allowed) for weight in weights]
+    if len(checked) != number:
+        raise InvalidParameterError("weights", weights, each)
     if not all(math.isfinite(weight) and weight >= 0 for weight in checked):
-        raise InvalidParameterError("weights", weights, "give finite numbers of at least 0")
+        raise InvalidParameterError("weights", weights, allowed)
     if sum(checked) > _LARGEST_SUM:
         raise InvalidParameterError("weights", weights, f"their sum is above {_LARGEST_SUM}")
     return checked
 
 
-def _check_rank_constant(rank_constant: float) -> None:
-    if not (math.isfinite(rank_constant) and rank_constant >= 0):
-        allowed = "give a finite number of at least 0"
+def _checked_rank_constant(rank_constant: float) -> float:
+    allowed = "give a finite number of at least 0"
+    constant = check_number("rank_constant", rank_constant, allowed=allowed)
+    if not (math.isfinite(constant) and constant >= 0):
         raise InvalidParameterError("rank_constant", rank_constant, allowed)
+    return constant
 
 
 # Votes
 
 
 def _tally(
-    lists: Sequence[list[K]], given_weights: Sequence[float] | None, rank_constant: float
+    lists: Sequence[list[K]], weights: Sequence[float], rank_constant: float
 ) -> dict[K, float]:
-    weights = _check_weights(given_weights, len(lists))
-    _check_rank_constant(rank_constant)
-    tables = _vote_tables(tuple(weights), rank_constant, max(map(len, lists), default=0))
+    constant = _checked_rank_constant(rank_constant)
+    tables = _vote_tables(tuple(weights), constant, max(map(len, lists), default=0))
     scores: dict[K, float] = {}
     score_of = scores.get
     for keys, weight in zip(lists, weights, strict=True):
@@ -262,10 +273,9 @@ def _with_ranks(
     best: list[K],
     scores: dict[K, float],
     lists: Sequence[list[K]],
-    weights: Sequence[float] | None,
+    weights: Sequence[float],
 ) -> list[FusedItem[K]]:
-    votes = [1.0] * len(lists) if weights is None else weights
-    voting = [keys if weight else [] for keys, weight in zip(lists, votes, strict=True)]
+    voting = [keys if weight else [] for keys, weight in zip(lists, weights, strict=True)]
     ranks = zip(*(_ranks(best, keys) for keys in voting), strict=True)
     return [FusedItem(key, scores[key], places) for key, places in zip(best, ranks, strict=True)]
 
@@ -286,15 +296,26 @@ def _ranks(wanted: Sequence[K], keys: list[K]) -> list[int | None]:
 
 def _ranked_by_score(pairs: Iterable[tuple[K, float | None]]) -> dict[K, float]:
     """Keep each key's best score, the best key first."""
-    present = [(key, float(score)) for key, score in pairs if score is not None]
-    finite = [score for _, score in present if math.isfinite(score)]
-    lowest, highest = min(finite, default=0.0), max(finite, default=0.0)
+    present = [(key, _as_score(score)) for key, score in pairs if score is not None]
+    bounded = [score for _, score in present if math.isfinite(score)]
+    lowest, highest = min(bounded, default=0.0), max(bounded, default=0.0)
     best: dict[K, float] = {}
     for key, score in present:
         if not math.isnan(score):
             clipped = min(max(score, lowest), highest)
             best[key] = max(best.get(key, clipped), clipped)
     return dict(sorted(best.items(), key=lambda item: item[1], reverse=True))
+
+
+def _as_score(score: Any) -> float:
+    if isinstance(score, str | bytes):
+        raise InvalidParameterError("rankings", score, "a score is a number or None")
+    try:
+        return float(score)
+    except OverflowError:  # an int beyond every float
+        return math.inf if score > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError("rankings", score, "a score is a number or None") from error
 
 
 def _normalized(scores: Iterable[float], normalization: str) -> list[float]:
@@ -304,6 +325,11 @@ def _normalized(scores: Iterable[float], normalization: str) -> list[float]:
     highest, lowest = values[0], values[-1]
     if highest == lowest:
         return [1.0] * len(values)
+    # By a power of two into [-1, 1], which rounds nothing: neither the range nor a square of it
+    # leaves what a float can hold.
+    exponent = math.frexp(max(abs(highest), abs(lowest)))[1]
+    values = [math.ldexp(value, -exponent) for value in values]
+    highest, lowest = values[0], values[-1]
     if normalization == "min_max":
         center, scale = lowest, highest - lowest
     else:
@@ -315,5 +341,5 @@ def _normalized(scores: Iterable[float], normalization: str) -> list[float]:
 def _combined(votes: list[float], combine: str) -> float:
     if combine == "max":
         return max(votes)
-    total = math.fsum(votes)
-    return total * len(votes) if combine == "mnz" else total
+    summed = total(votes)
+    return finite(summed * len(votes)) if combine == "mnz" else summed

@@ -8,7 +8,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from easyrag_core.errors import InvalidParameterError, check_choice
+from easyrag_core.errors import InvalidParameterError, check_choice, check_number
+from easyrag_core.ranking._sums import total
 
 if TYPE_CHECKING:
     from easyrag_core.types import Hit
@@ -98,8 +99,9 @@ def auto_merge(
     [('P', 0.9, ('a', 'b')), ('d', 0.8, ())]
     """
     check_choice("score", score, _SCORES)
-    if not 0 < merge_threshold <= 1:  # also refuses NaN
-        raise InvalidParameterError("merge_threshold", merge_threshold, "give a number in (0, 1]")
+    allowed = "give a number in (0, 1]"
+    if not 0 < check_number("merge_threshold", merge_threshold, allowed=allowed) <= 1:
+        raise InvalidParameterError("merge_threshold", merge_threshold, allowed)
     merge = _Merge(hits, merge_threshold, score)
     while families := merge.families(_asking(parent_of)):
         sizes = merge.sizes(families, _asking(children_of))
@@ -221,8 +223,8 @@ def _combined(scores: Sequence[float], score: str) -> float | None:
         return None
     if score == "best":
         return max(scores)
-    total = math.fsum(scores)
-    return total / len(scores) if score == "mean" else total
+    summed = total(scores)
+    return summed / len(scores) if score == "mean" else summed
 
 
 def _asking(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from easyrag_core.errors import InvalidParameterError, check_choice, check_count
+from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_number
 from easyrag_core.ranking._vectors import (
     exact_dots,
     name_rows,
@@ -88,8 +88,9 @@ def maximal_marginal_relevance(
     """
     check_count("k", k)
     check_choice("missing_vectors", missing_vectors, _MISSING_VECTORS)
-    if not 0 <= lambda_mult <= 1:  # also refuses NaN
-        raise InvalidParameterError("lambda_mult", lambda_mult, "give a number from 0 to 1")
+    allowed = "give a number from 0 to 1"
+    if not 0 <= check_number("lambda_mult", lambda_mult, allowed=allowed) <= 1:
+        raise InvalidParameterError("lambda_mult", lambda_mult, allowed)
     if len(vectors) != len(relevance):
         allowed = f"give one score per vector, here {len(vectors)}"
         raise InvalidParameterError("relevance", f"{len(relevance)} scores", allowed)
@@ -116,7 +117,10 @@ def maximal_marginal_relevance(
 def _finite_relevance(
     relevance: Sequence[float | None] | NDArray[np.floating],
 ) -> NDArray[np.float64]:
-    scores = np.array(relevance, dtype=np.float64)  # None becomes NaN
+    try:
+        scores = np.array(relevance, dtype=np.float64)  # None becomes NaN
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidParameterError("relevance", relevance, "give one number per vector") from error
     if scores.ndim != 1:
         raise InvalidParameterError("relevance", scores.shape, "give one score per vector")
     finite = scores[np.isfinite(scores)]
@@ -132,6 +136,8 @@ def _finite_relevance(
 def _min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if not scores.size or scores.min() == scores.max():
         return np.ones_like(scores)
+    # By a power of two into [-1, 1], which rounds nothing: the range must not overflow.
+    scores = np.ldexp(scores, -int(np.frexp(np.abs(scores).max())[1]))
     lowest, highest = scores.min(), scores.max()
     scaled: NDArray[np.float64] = (scores - lowest) / (highest - lowest)
     return scaled

@@ -6,6 +6,8 @@ import json
 import pickle
 import string
 import sys
+import time
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -100,6 +102,41 @@ def test_terms(text, terms):
     assert ANALYZER(text) == terms
 
 
+MARKS = {
+    "out-of-order": "\u0301\u0323",
+    "parted-by-a-joiner": "\u0301\u0323\u034f",
+    "that-are-two": "\u0344\u0323",
+    "tibetan": "\u0f73\u0301",
+    "half-width": "\u0301\uff9e",
+    "that-become-letters": "\u0345\u0323",
+    "astral": "\U0001d165\u0323",
+}
+
+
+@pytest.mark.parametrize("marks", MARKS.values(), ids=MARKS)
+@pytest.mark.parametrize("letter", ["", "a"])
+def test_runs_of_marks_take_linear_time(marks, letter):
+    """A quarter of a million marks on one letter are read in a moment, not in a minute."""
+    started = time.perf_counter()
+    ANALYZER(letter + marks * (250_000 // len(marks)))
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("number", range(1, 31))
+def test_runs_of_marks_as_writers_use_them_are_whole(number):
+    """Up to thirty marks on a letter are all kept, in whatever order they come."""
+    text = "x" + "".join(["\u0301", "\u0323", "\u0327"][n % 3] for n in range(number)) + "y"
+    assert ANALYZER(text) == [unicodedata.normalize("NFKC", text)]
+
+
+def test_dotless_letters_and_a_turkish_stemmer():
+    """The stemmer sees the vowels as they were written, and what it gives is folded."""
+    pytest.importorskip("Stemmer")
+    analyzer = StandardAnalyzer(stemmer="turkish")
+    assert analyzer("kızlar") == ["kiz"]
+    assert analyzer("ısparta") == analyzer("ISPARTA")
+
+
 FOUND = {
     "peers-37-word": ("检索增强生成 RAG，C++ 和 C# 与 a1", "检索"),
     "peers-37-c++": ("检索增强生成 RAG，C++ 和 C# 与 a1", "c++"),
@@ -118,6 +155,18 @@ FOUND = {
     "part-of-model": ("with GPT-4o", "4o"),
     "part-of-.net": ("on .NET", "net"),
     "part-of-http": ("class HTTPServer", "http server"),
+    "name-before-digits-phone": ("iPhone15 MacBook2 DeepSeek3", "iphone macbook deepseek"),
+    "name-before-digits-parts": ("iPhone15 MacBook2 DeepSeek3", "phone mac book deep seek 15"),
+    "name-before-digits-protocol": ("an OAuth2 token", "oauth"),
+    "name-before-digits-version": ("PyTorch2.1", "pytorch"),
+    "name-before-digits-year": ("YouTube2024", "youtube"),
+    "name-before-digits-chinese": ("iPhone15发布会", "iphone 发布会"),
+    "name-after-digits": ("the 2YouTube3Music list", "youtube music"),
+    "name-in-an-identifier": ("my_iPhone15_case", "iphone"),
+    "turkish-dotted-capital": ("DİYARBAKIR", "diyarbakır"),
+    "turkish-dotted-small": ("diyarbakır", "DİYARBAKIR"),
+    "turkish-dotless-capital": ("ISPARTA", "ısparta"),
+    "turkish-dotless-small": ("ısparta ıspanak", "ISPARTA ISPANAK"),
     "part-of-korean": ("한국어를 배웁니다", "국어"),
 }
 

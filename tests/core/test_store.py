@@ -254,8 +254,14 @@ def test_sqlite_refuses_half_a_batch(tmp_path):
 def test_sqlite_rolls_back_what_fails(tmp_path):
     """An error inside the transaction leaves nothing of it, and the store goes on working."""
     with SQLiteChunkStore(tmp_path / "c.db") as store:
-        with pytest.raises((OverflowError, sqlite3.Error)):
-            store.put_many([chunk("good"), chunk("bad", index=2**70)])
+        other = sqlite3.connect(tmp_path / "c.db")
+        other.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON chunks WHEN new.id = 'bad' "
+            "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+        )
+        other.close()
+        with pytest.raises(sqlite3.IntegrityError, match="not this one"):
+            store.put_many([chunk("good"), chunk("bad")])
         assert store.ids() == []
         store.put_many([chunk("good")])
         assert store.ids() == ["good"]
@@ -295,7 +301,7 @@ def test_sqlite_one_statement_per_look_up(tmp_path):
         ids = [str(n) for n in range(10_000)]
         store.put_many(map(chunk, ids))
         statements = []
-        store._idle[0].set_trace_callback(statements.append)
+        store._idle[0][0].set_trace_callback(statements.append)
         store.get_many(ids)
         store.parents_of(ids)
         store.children_of("p")

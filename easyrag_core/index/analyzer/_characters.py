@@ -17,6 +17,8 @@ __all__ = [
     "TRIGRAM_SCRIPT",
     "WITHOUT_SPACES",
     "fold_case",
+    "fold_dotless",
+    "fold_letters",
     "normalize",
     "script",
     "token_pattern",
@@ -75,6 +77,10 @@ _POINTS: Final = (
 )
 # Arabic letters that keyboards and writers of one language use for each other.
 _SAME_LETTERS: Final = {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ک": "ك"}
+# Real writing puts a handful of marks on a letter. To bring a run of them into its one order
+# takes time in the square of its length, so that what is beyond this is not read.
+_MOST_MARKS: Final = 30
+_SAMPLED: Final = 6
 # "6½" is six and a half, not sixty-one over two, which NFKC alone would make of it.
 _FRACTION = re.compile("[¼-¾⅐-⅟↉]")
 # Hebrew writes a double mark inside acronyms, often as a plain quote.
@@ -102,12 +108,45 @@ RUNS: Final = re.compile(
 
 def normalize(text: str) -> str:
     """Bring a text to NFKC with one form of each letter and digit, and no invisible signs."""
-    composed = unicodedata.normalize("NFKC", _FRACTION.sub(r" \g<0>", text))
+    composed = _composed(_FRACTION.sub(r" \g<0>", text))
     folded = _HEBREW_MARK.sub("", _folded_signs().sub(_fold_sign, composed))
     if folded == composed:
         return composed
     # A dropped joiner may have stood between a letter and its accent.
-    return unicodedata.normalize("NFKC", folded)
+    return _composed(folded)
+
+
+def _composed(text: str) -> str:
+    few, many = _runs_of_marks()
+    # A run that is too long shows in a sample: looking there costs a tenth.
+    if few.search(text[::_SAMPLED]):
+        text = many.sub(r"\1", text)
+    return unicodedata.normalize("NFKC", text)
+
+
+@cache
+def _runs_of_marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Find a run in every sixth character of a text, and what is to be kept of it in the text."""
+    ranges: list[list[int]] = []
+    for point in filter(_is_reordered, range(0x300, 0x20000)):
+        if ranges and point == ranges[-1][1] + 1:
+            ranges[-1][1] = point
+        else:
+            ranges.append([point, point])
+    marks = "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "]"
+    least = (_MOST_MARKS + 1) // _SAMPLED
+    return re.compile(f"{marks}{{{least}}}"), re.compile(f"({marks}{{{_MOST_MARKS}}}){marks}+")
+
+
+def _is_reordered(point: int) -> bool:
+    """Whether a character, taken apart, is nothing but marks that have an order."""
+    sign = chr(point)
+    if unicodedata.combining(sign):
+        return True
+    parts = unicodedata.decomposition(sign).split()
+    return bool(parts) and all(
+        unicodedata.combining(chr(int(part, 16))) for part in parts if part[0] != "<"
+    )
 
 
 @cache
@@ -128,6 +167,19 @@ def _fold_sign(match: re.Match[str]) -> str:
 
 
 def fold_case(term: str) -> str:
+    """Fold a normalised term so that it meets every spelling in capitals and small letters.
+
+    Capitals do not tell the Turkish dotless i from the other: both become one.
+    """
+    return fold_dotless(fold_letters(term))
+
+
+def fold_dotless(term: str) -> str:
+    """Put the dot on a Turkish "ı": in capitals, and on many keyboards, it is "i"."""
+    return term if term.isascii() else term.replace("ı", "i")
+
+
+def fold_letters(term: str) -> str:
     """Case-fold a normalised term, so that it is normalised again."""
     if term.isascii():
         return term.lower()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+
+from easyrag_core.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Analyzer", "FunctionAnalyzer", "as_analyzer"]
+__all__ = ["Analyzer", "FunctionAnalyzer", "as_analyzer", "checked_terms", "checked_texts"]
+
+_ALLOWED: Final = "it must give a list of strings for a text"
 
 
 @runtime_checkable
@@ -56,7 +61,7 @@ class FunctionAnalyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of one text."""
-        return list(self._function(text))
+        return checked_terms(self._function(text))
 
     def analyze_many(
         self, texts: Sequence[str], *, processes: int | None = None
@@ -96,7 +101,56 @@ def as_analyzer(analyzer: Analyzer | Callable[[str], Sequence[str]]) -> Analyzer
     Returns:
         Something with `analyze_many` and `settings`.
 
+    Raises:
+        InvalidParameterError: Something else, or a class in place of what it makes.
+
     >>> as_analyzer(str.split).name
     'function'
     """
+    # Of `list` an analyzer is made by calling it; where what it makes is called, that is meant.
+    if isinstance(analyzer, type) and any("__call__" in kind.__dict__ for kind in analyzer.__mro__):
+        raise InvalidParameterError("analyzer", analyzer, "give an analyzer, not its class")
+    if not callable(analyzer):
+        raise InvalidParameterError("analyzer", analyzer, "give an Analyzer or a function")
     return analyzer if isinstance(analyzer, Analyzer) else FunctionAnalyzer(analyzer)
+
+
+def checked_terms(terms: object) -> list[str]:
+    """Return what an analyzer gave for a text, if it is what it must be.
+
+    Args:
+        terms: What it gave.
+
+    Returns:
+        The same as a list.
+
+    Raises:
+        InvalidParameterError: A string, no list, or something in it that is no string.
+    """
+    if isinstance(terms, str | bytes) or not isinstance(terms, Iterable):
+        raise InvalidParameterError("analyzer", terms, _ALLOWED)
+    listed = list(terms)
+    for term in listed:
+        if not isinstance(term, str):
+            raise InvalidParameterError("analyzer", term, _ALLOWED)
+    return listed
+
+
+def checked_texts(analyzed: Sequence[Sequence[str]], number: int) -> list[list[str]]:
+    """Return what an analyzer gave for several texts, if it is what it must be.
+
+    Args:
+        analyzed: What it gave.
+        number: How many texts there were.
+
+    Returns:
+        The same as lists.
+
+    Raises:
+        InvalidParameterError: Another number of lists, or as for `checked_terms`.
+    """
+    lists = [checked_terms(terms) for terms in analyzed]
+    if len(lists) != number:
+        allowed = f"it must give one list for each of {number} texts"
+        raise InvalidParameterError("analyzer", f"{len(lists)} lists", allowed)
+    return lists

@@ -15,6 +15,8 @@ from easyrag_core.index.analyzer._characters import (
     TRIGRAM_SCRIPT,
     WITHOUT_SPACES,
     fold_case,
+    fold_dotless,
+    fold_letters,
     script,
 )
 
@@ -33,10 +35,10 @@ _SEPARATORS: Final = re.escape(CONNECTORS) + "_"
 _PIECE = re.compile(rf"[^{_SEPARATORS}]+(?:\+\+|#)?")
 _PLAIN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _NAME_ENDING = re.compile(r"\+{1,2}|#")
-# "getUserName" -> get, User, Name; "HTTPServer" -> HTTP, Server; "utf8" -> utf, 8; "DNAs" stays.
-_BORDER = re.compile(
-    r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
-)
+# "getUserName" -> get, User, Name; "HTTPServer" -> HTTP, Server; "DNAs" stays.
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
+# "utf8" -> utf, 8; "iPhone15" -> iPhone, 15.
+_DIGITS = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _MOST_PARTS: Final = 8
 
 
@@ -131,7 +133,10 @@ class TermTable(dict[str, Sequence[str]]):
         folded, stem = self._folded(word), self._rules.stem
         if stem is None or folded in self._rules.stop_words:
             return folded
-        return stem(folded)
+        if not self._rules.lowercase:
+            return stem(word)
+        # The Turkish stemmer goes by the vowels of a word: it needs them as they were written.
+        return fold_dotless(stem(fold_letters(word)))
 
 
 def _ngrams(run: str, mode: str) -> list[str]:
@@ -172,9 +177,22 @@ def _is_name(whole: str, pieces: Sequence[str]) -> bool:
 
 
 def _parts(word: str) -> list[str]:
-    """Split a word at its humps and digits; lone letters are left out, they say nothing."""
-    parts = _BORDER.split(word)
-    if not 1 < len(parts) <= _MOST_PARTS:  # more are no name but a hash
+    """Split a word at its digits, and what is between them at its humps.
+
+    `iPhone15` gives `iPhone`, `Phone`, `15`: a name is looked for without its number, too. Lone
+    letters are left out, they say nothing.
+    """
+    pieces = _DIGITS.split(word)
+    parts: list[str] = []
+    smallest = 0
+    for piece in pieces:
+        humps = _HUMP.split(piece)
+        smallest += len(humps)
+        if len(pieces) > 1:
+            parts.append(piece)
+        if len(humps) > 1:
+            parts += humps
+    if not 1 < smallest <= _MOST_PARTS:  # more are no name but a hash
         return []
     return [part for part in parts if len(part) > 1 or part.isdigit()]
 

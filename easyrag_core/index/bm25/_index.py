@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check_count
 from easyrag_core.index._folder import read_folder, write_folder
-from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
+from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer, as_analyzer
+from easyrag_core.index.analyzer._protocol import checked_terms, checked_texts
 from easyrag_core.index.bm25 import _persistence, _search
 from easyrag_core.index.bm25._documents import batches, paired
 from easyrag_core.index.bm25._filter import restriction
 from easyrag_core.index.bm25._params import BM25Params
 from easyrag_core.index.bm25._segment import build_segment, merge_segments
-from easyrag_core.index.bm25._snapshot import Part, Snapshot
+from easyrag_core.index.bm25._snapshot import Part, Snapshot, Vocabulary
 
 if TYPE_CHECKING:
     import os
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from easyrag_core.types import Hit
 
 __all__ = ["BM25Index"]
+
+# What these give are strings.
+_CHECKED: Final = (StandardAnalyzer, FunctionAnalyzer)
 
 
 class BM25Index:
@@ -69,8 +73,6 @@ class BM25Index:
             InvalidParameterError: For params or an analyzer of another kind.
         """
         self._params = _checked_params(params) or BM25Params()
-        if analyzer is not None and not callable(analyzer):
-            raise InvalidParameterError("analyzer", analyzer, "give an Analyzer or a function")
         self._analyzer = StandardAnalyzer() if analyzer is None else as_analyzer(analyzer)
         self._snapshot = Snapshot.empty()
         self._writing = RLock()
@@ -115,7 +117,8 @@ class BM25Index:
             show_progress: Show a tqdm bar.
 
         Raises:
-            InvalidParameterError: For lists of different lengths, or values that are no strings.
+            InvalidParameterError: For lists of different lengths, values that are no strings, or
+                an analyzer that gives no lists of strings.
             MissingDependencyError: For a progress bar without tqdm.
         """
         texts_by_id = paired(ids, texts)
@@ -143,6 +146,8 @@ class BM25Index:
                 else:
                     orders.append(int(snapshot.parts[place.part].segment.orders[place.number]))
             analyzed = self._analyzer.analyze_many(list(batch.values()))
+            if type(self._analyzer) not in _CHECKED:
+                analyzed = checked_texts(analyzed, len(batch))
             segments.append(build_segment(list(batch), orders, analyzed, snapshot.vocabulary))
         if len(segments) == 1:
             return segments[0], next_order
@@ -265,7 +270,8 @@ class BM25Index:
     def _terms(self, query: str) -> list[str]:
         if not isinstance(query, str):
             raise InvalidParameterError("query", query, "give a text")
-        return self._analyzer(query)
+        terms = self._analyzer(query)
+        return terms if type(self._analyzer) in _CHECKED else checked_terms(terms)
 
     # Keeping
 
@@ -346,6 +352,15 @@ class BM25Index:
         index = cls(params, analyzer=kept)
         index._snapshot = snapshot
         return index
+
+    def __copy__(self) -> BM25Index:
+        """Copy the table of terms; the parts that are here are shared, as they never change."""
+        other = type(self).__new__(type(self))
+        with self._writing:
+            vocabulary = Vocabulary(self._snapshot.vocabulary)
+            snapshot = replace(self._snapshot, vocabulary=vocabulary)
+            other.__setstate__({**self.__getstate__(), "_snapshot": snapshot})
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the lock, and without what searches remembered."""

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_timeout
+from easyrag_core.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_number,
+    check_timeout,
+)
 from easyrag_core.ranking.fusion import reciprocal_rank_fusion
 
 if TYPE_CHECKING:
@@ -51,12 +56,12 @@ class HybridConfig:
         check_count("vector_k", self.vector_k, minimum=1)
         check_choice("fusion", self.fusion, ("rrf", "score"))
         check_timeout(self.channel_timeout, name="channel_timeout")
-        threshold = _number("merge_threshold", self.merge_threshold)
+        threshold = check_number("merge_threshold", self.merge_threshold)
         if not 0 < threshold <= 1:  # also refuses NaN
             raise InvalidParameterError("merge_threshold", threshold, "give a number in (0, 1]")
         # A copy: what the caller does to the mapping later has not been checked.
         object.__setattr__(self, "weights", _checked_weights(self.weights))
-        _number("rank_constant", self.rank_constant)
+        check_number("rank_constant", self.rank_constant)
         # The kernel knows what weights and constants are allowed.
         reciprocal_rank_fusion(
             [[], []], weights=self.weights_of(_CHANNELS), rank_constant=self.rank_constant
@@ -79,13 +84,7 @@ def _checked_weights(weights: Any) -> dict[str, float] | None:
         return None
     if not isinstance(weights, Mapping) or not set(weights) <= set(_CHANNELS):
         raise InvalidParameterError("weights", weights, "a mapping of 'bm25' and 'vector'")
-    checked = {name: _number("weights", weight) for name, weight in weights.items()}
+    checked = {name: check_number("weights", weight) for name, weight in weights.items()}
     if not any(checked.get(name, 1.0) for name in _CHANNELS):
         raise InvalidParameterError("weights", weights, "one of them must be above 0")
     return checked
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InvalidParameterError(name, value, "give a number")
-    return float(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -80,11 +80,12 @@ def one_row_each(chunks: Sequence[Chunk], vectors: Any) -> list[Any]:
     """Return the vector of each chunk, `None` where none is given."""
     if vectors is None:
         return [None] * len(chunks)
-    if len(vectors) != len(chunks):
-        raise InvalidParameterError(
-            "vectors", len(vectors), f"give one row per chunk, here {len(chunks)}"
-        )
+    each = f"give one row per chunk, here {len(chunks)}"
+    if isinstance(vectors, str | bytes) or not isinstance(vectors, Iterable):
+        raise InvalidParameterError("vectors", vectors, each)
     rows = list(vectors)
+    if len(rows) != len(chunks):
+        raise InvalidParameterError("vectors", len(rows), each)
     for row in rows:
         if row is not None and not hasattr(row, "__len__"):
             raise InvalidParameterError("vectors", row, "give one row of numbers per chunk")

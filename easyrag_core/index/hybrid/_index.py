@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from easyrag_core.index.hybrid._fusing import fuse_hits
 from easyrag_core.index.hybrid._merging import merged_hits, reusable
 from easyrag_core.index.hybrid._parts import Parts
 from easyrag_core.index.store import InMemoryChunkStore
+from easyrag_core.index.store._copy import all_checked
 
 if TYPE_CHECKING:
     import os
@@ -126,6 +128,16 @@ class HybridIndex:
         self.__dict__.update(state)
         self._writing = threading.RLock()
 
+    def __copy__(self) -> HybridIndex:
+        """Copy all parts, so that writes to one are not seen in the other.
+
+        Only a store that keeps its content elsewhere, as in a file, is the same for both.
+        """
+        other = type(self).__new__(type(self))
+        with self._writing:
+            other.__setstate__(self.__getstate__() | {"_parts": copy.copy(self._parts)})
+        return other
+
     # Writing
 
     def without_vector(self, chunks: Iterable[Chunk]) -> list[Chunk]:
@@ -143,7 +155,7 @@ class HybridIndex:
 
     def add(
         self,
-        chunks: Sequence[Chunk],
+        chunks: Iterable[Chunk],
         vectors: Sequence[Sequence[float] | NDArray[Any] | None] | NDArray[Any] | None = None,
     ) -> None:
         """Add chunks, and replace those whose id is already here. All or nothing.
@@ -154,17 +166,18 @@ class HybridIndex:
                 chunk, keeps the vector that is here if the text is the same, else there is none.
 
         Raises:
-            InvalidParameterError: Another number of vectors than chunks, or a vector that is not
-                finite.
+            InvalidParameterError: Another number of vectors than chunks, a vector that is not
+                finite, or a field of a chunk that is of another kind.
             DimensionMismatchError: A vector of another length.
         """
+        listed = all_checked(chunks)
         with self._writing:
-            self._parts.write(chunks, vectors, gone=[])
+            self._parts.write(listed, vectors, gone=[])
 
     def update_document(
         self,
         document_id: str,
-        chunks: Sequence[Chunk],
+        chunks: Iterable[Chunk],
         vectors: Sequence[Sequence[float] | NDArray[Any] | None] | NDArray[Any] | None = None,
     ) -> None:
         """Replace all chunks of a document. All or nothing.
@@ -178,15 +191,16 @@ class HybridIndex:
             InvalidParameterError: A chunk of another document, or as for `add`.
             DimensionMismatchError: As for `add`.
         """
-        for chunk in chunks:
+        listed = all_checked(chunks)
+        for chunk in listed:
             if chunk.document_id != document_id:
                 raise InvalidParameterError(
                     "chunks", chunk.document_id, f"all belong to document {document_id!r}"
                 )
         with self._writing:
-            kept = {chunk.id for chunk in chunks}
+            kept = {chunk.id for chunk in listed}
             gone = [id_ for id_ in self._parts.registered.chunks_of(document_id) if id_ not in kept]
-            self._parts.write(chunks, vectors, gone=gone)
+            self._parts.write(listed, vectors, gone=gone)
 
     def delete_document(self, document_id: str) -> list[str]:
         """Remove all chunks of a document.

@@ -87,16 +87,28 @@ def _accepts(accepted: IdFilter) -> Callable[[str], bool]:
 def _accepted_parents(
     store: ChunkStore, accepts: Callable[[str], bool]
 ) -> Callable[[list[str]], Mapping[str, str | None]]:
-    def passes(id_: str, above: frozenset[str]) -> bool:
-        if accepts(id_):
-            return True
-        children = () if id_ in above else store.children_of(id_)
-        return bool(children) and all(passes(child, above | {id_}) for child in children)
+    passed = set[str]()
+
+    def passes(parent: str) -> bool:
+        """Whether the parent, or all below it that stands in for what is refused, is accepted."""
+        seen, left = set[str](), [parent]
+        while left:
+            id_ = left.pop()
+            if id_ in passed or accepts(id_):
+                continue
+            children = () if id_ in seen else store.children_of(id_)
+            if not children:
+                return False
+            seen.add(id_)
+            left += children
+        # Parents come from the lowest up: what is above need not look below again.
+        passed.add(parent)
+        return True
 
     def parents_of(ids: list[str]) -> dict[str, str | None]:
         parents = store.parents_of(ids)
         wanted = {parent for parent in parents.values() if parent is not None}
-        shown = {parent for parent in wanted if passes(parent, frozenset())}
+        shown = {parent for parent in wanted if passes(parent)}
         return {id_: parent for id_, parent in parents.items() if parent in shown}
 
     return parents_of

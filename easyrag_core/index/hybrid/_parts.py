@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.index.hybrid._embedding import one_row_each
 from easyrag_core.index.hybrid._registered import Registered
+from easyrag_core.index.store import CachedChunkStore, InMemoryChunkStore
 from easyrag_core.index.vector import VectorIndex
 
 if TYPE_CHECKING:
@@ -63,6 +65,14 @@ class Parts:
         if len(bm25) or vectors:
             parts.registered.add(parts._found())
         return parts
+
+    def __copy__(self) -> Parts:
+        """Copy all parts; a store that keeps its content elsewhere is the same for both."""
+        store = self.store
+        if isinstance(store, InMemoryChunkStore | CachedChunkStore):
+            store = copy.copy(store)
+        registered = copy.copy(self.registered)
+        return Parts(copy.copy(self.bm25), copy.copy(self.vectors), store, registered)
 
     def _found(self) -> Iterator[Chunk]:
         """Give the stored chunks that are indexed, and the parents."""

@@ -25,6 +25,14 @@ class Registered:
         self._document_of: dict[str, str] = {}
         self._documents: dict[str, dict[str, None]] = {}
 
+    def __copy__(self) -> Registered:
+        """Copy all tables."""
+        other = Registered()
+        other._digests = dict(self._digests)
+        other._document_of = dict(self._document_of)
+        other._documents = {key: dict(ids) for key, ids in self._documents.items()}
+        return other
+
     def __len__(self) -> int:
         """Count the chunks."""
         return len(self._document_of)

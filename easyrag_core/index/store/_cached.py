@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.index.store._checks import checked_ids
 from easyrag_core.index.store._copy import copied
+from easyrag_core.index.store._memory import InMemoryChunkStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,9 +52,10 @@ class CachedChunkStore:
         """
         self._store = store
         self._maxsize = check_count("maxsize", maxsize, minimum=1)
-        if ttl is not None and not ttl > 0:  # also refuses NaN
-            raise InvalidParameterError("ttl", ttl, "give seconds above 0, or None")
-        self._ttl = float("inf") if ttl is None else ttl
+        allowed = "give seconds above 0, or None"
+        self._ttl = float("inf") if ttl is None else check_number("ttl", ttl, allowed=allowed)
+        if self._ttl <= 0:
+            raise InvalidParameterError("ttl", ttl, allowed)
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, tuple[Chunk, float]] = OrderedDict()
@@ -66,16 +70,26 @@ class CachedChunkStore:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
+    def __copy__(self) -> CachedChunkStore:
+        """Copy with an empty cache, before a copy of what is behind if that is in memory."""
+        store = self._store
+        if isinstance(store, InMemoryChunkStore | CachedChunkStore):
+            store = copy.copy(store)
+        other = type(self).__new__(type(self))
+        other.__setstate__(self.__getstate__() | {"_store": store})
+        return other
+
     def __repr__(self) -> str:
         """Show the sizes and the store behind."""
         return f"<CachedChunkStore with {len(self._entries)}/{self._maxsize} of {self._store!r}>"
 
     def get_many(self, ids: Sequence[str]) -> list[Chunk | None]:
         """Look chunks up, in the order of the ids; `None` where there is none."""
+        wanted = checked_ids(ids)
         with self._lock:
             writes = self._writes
-            found = self._fresh(ids)
-        if missing := [id_ for id_ in dict.fromkeys(ids) if id_ not in found]:
+            found = self._fresh(wanted)
+        if missing := [id_ for id_ in dict.fromkeys(wanted) if id_ not in found]:
             answers = zip(missing, self._store.get_many(missing), strict=True)
             read = {id_: chunk for id_, chunk in answers if chunk is not None}
             found |= read
@@ -83,7 +97,7 @@ class CachedChunkStore:
                 # What was read before a write may be older than the write.
                 if self._writes == writes:
                     self._keep(read)
-        return [copied(found[id_]) if id_ in found else None for id_ in ids]
+        return [copied(found[id_]) if id_ in found else None for id_ in wanted]
 
     def put_many(self, chunks: Iterable[Chunk]) -> None:
         """Add or replace chunks in the store behind."""
@@ -94,7 +108,7 @@ class CachedChunkStore:
 
     def delete_many(self, ids: Iterable[str]) -> int:
         """Delete chunks in the store behind and tell how many there were."""
-        gone = list(ids)
+        gone = checked_ids(ids)
         with self._writing() as forget:
             number = self._store.delete_many(gone)
             forget(gone)
@@ -113,9 +127,10 @@ class CachedChunkStore:
 
     def parents_of(self, ids: Sequence[str]) -> dict[str, str | None]:
         """Ask the store behind for the parents of those that are not cached."""
+        wanted = checked_ids(ids)
         with self._lock:
-            known = {id_: chunk.parent_id for id_, chunk in self._fresh(ids).items()}
-        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in known]
+            known = {id_: chunk.parent_id for id_, chunk in self._fresh(wanted).items()}
+        missing = [id_ for id_ in dict.fromkeys(wanted) if id_ not in known]
         return known | self._store.parents_of(missing) if missing else known
 
     def ids(self) -> list[str]:

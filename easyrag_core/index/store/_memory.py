@@ -10,7 +10,8 @@ import numpy as np
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
 from easyrag_core.index._folder import FolderContents
-from easyrag_core.index.store._copy import copied
+from easyrag_core.index.store._checks import checked_ids
+from easyrag_core.index.store._copy import checked, copied
 from easyrag_core.types import Chunk
 
 if TYPE_CHECKING:
@@ -61,16 +62,32 @@ class InMemoryChunkStore:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
+    def __copy__(self) -> InMemoryChunkStore:
+        """Copy what can change; chunks that are kept never do."""
+        other = type(self).__new__(type(self))
+        with self._lock:
+            other.__setstate__(
+                self.__getstate__()
+                | {
+                    "_chunks": dict(self._chunks),
+                    "_numbers": dict(self._numbers),
+                    "_children": {key: set(ids) for key, ids in self._children.items()},
+                    "_documents": {key: set(ids) for key, ids in self._documents.items()},
+                }
+            )
+        return other
+
     def get_many(self, ids: Sequence[str]) -> list[Chunk | None]:
         """Look chunks up, in the order of the ids; `None` where there is none."""
+        wanted = checked_ids(ids)
         with self._lock:
-            found = [self._chunks.get(id_) for id_ in ids]
+            found = [self._chunks.get(id_) for id_ in wanted]
         # What is kept is never changed, only replaced: it can be copied outside of the lock.
         return [None if chunk is None else copied(chunk) for chunk in found]
 
     def put_many(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks, and replace those whose id is already here."""
-        kept = [copied(chunk) for chunk in chunks]
+        kept = [copied(checked(chunk)) for chunk in chunks]
         with self._lock:
             for chunk in kept:
                 self._unlink(self._chunks.get(chunk.id))
@@ -78,8 +95,9 @@ class InMemoryChunkStore:
 
     def delete_many(self, ids: Iterable[str]) -> int:
         """Delete chunks and tell how many there were."""
+        gone = checked_ids(ids)
         with self._lock:
-            return sum(self._forget(id_) for id_ in ids)
+            return sum(self._forget(id_) for id_ in gone)
 
     def children_of(self, parent_id: str) -> list[str]:
         """Give the ids of the chunks whose `parent_id` this is, by their index."""
@@ -88,8 +106,9 @@ class InMemoryChunkStore:
 
     def parents_of(self, ids: Sequence[str]) -> dict[str, str | None]:
         """Give child id to parent id; unknown ids are left out."""
+        wanted = checked_ids(ids)
         with self._lock:
-            return {id_: self._chunks[id_].parent_id for id_ in ids if id_ in self._chunks}
+            return {id_: self._chunks[id_].parent_id for id_ in wanted if id_ in self._chunks}
 
     def delete_document(self, document_id: str) -> list[str]:
         """Delete all chunks of a document and give their ids, by their index."""
@@ -197,6 +216,6 @@ def to_json(value: Any, id_: str) -> str:
     """
     try:
         return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         allowed = f"metadata of chunk {id_!r} must be plain JSON values ({error})"
         raise InvalidParameterError("metadata", value, allowed) from error

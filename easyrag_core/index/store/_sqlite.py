@@ -11,8 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from easyrag_core.errors import IndexFormatError, InvalidParameterError
+from easyrag_core.errors import InvalidParameterError, check_number
+from easyrag_core.index.store._checks import checked_ids
+from easyrag_core.index.store._copy import checked
 from easyrag_core.index.store._memory import to_json
+from easyrag_core.index.store._sqlite_file import (
+    connect,
+    make_file,
+    prepare,
+    translated,
+    unusable,
+)
 from easyrag_core.types import Chunk
 
 if TYPE_CHECKING:
@@ -23,29 +32,8 @@ __all__ = ["SQLiteChunkStore"]
 
 _logger = logging.getLogger(__name__)
 
-# "easy" in ASCII: tells our files from those of other programs.
-_APPLICATION_ID: Final = 0x65617379
-_VERSION: Final = 1
 _UNSAFE: Final = re.compile("[\\x00\\x1b\ud800-\udfff]")
 _ESCAPED: Final = re.compile("\x1b([0-9a-f]{4})")
-_SCHEMA: Final = """
-CREATE TABLE chunks (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    document_id TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    parent_id TEXT,
-    text BLOB NOT NULL,
-    embedding_text BLOB,
-    start INTEGER NOT NULL,
-    end INTEGER NOT NULL,
-    start_line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL,
-    facts BLOB NOT NULL
-);
-CREATE INDEX chunks_by_document ON chunks (document_id, position);
-CREATE INDEX chunks_by_parent ON chunks (parent_id, position) WHERE parent_id IS NOT NULL;
-"""
 _COLUMNS: Final = (
     "id, document_id, position, parent_id, text, embedding_text, "
     "start, end, start_line, end_line, facts"
@@ -58,6 +46,7 @@ ON CONFLICT (id) DO UPDATE SET
     embedding_text = excluded.embedding_text, start = excluded.start, end = excluded.end,
     start_line = excluded.start_line, end_line = excluded.end_line, facts = excluded.facts
 """  # noqa: S608 - column names of ours
+# One parameter for any number of ids: SQLite limits how many a statement may have.
 _GET: Final = f"""
 SELECT {_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))
 """  # noqa: S608 - as above
@@ -71,7 +60,8 @@ class SQLiteChunkStore:
     SQLite keeps two files beside it. Use a local disk, not a network share.
 
     Connections are opened when needed and kept for later calls; `close()` or a `with` block
-    closes them.
+    closes them. Every call but `close()` raises `IndexFormatError` once the file is gone, empty
+    or damaged, rather than to write where no one will read.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
@@ -82,24 +72,31 @@ class SQLiteChunkStore:
             timeout: Seconds to wait for another writer.
 
         Raises:
-            IndexFormatError: The file belongs to something else, or to a newer version.
+            IndexFormatError: The file is empty or damaged, belongs to something else, or to a
+                newer version.
             InvalidParameterError: No path, or `":memory:"`.
             FileNotFoundError: The folder does not exist.
             sqlite3.OperationalError: The file cannot be opened, or stays locked.
         """
         if not os.fspath(path) or os.fspath(path) == ":memory:":
             raise InvalidParameterError("path", path, "give a file; InMemoryChunkStore needs none")
-        self._path = Path(path).absolute()
-        self._timeout = timeout
+        # Behind all links: a file is made beside its own name and not beside a link's.
+        self._path = Path(os.path.realpath(path))
+        allowed = "give seconds of at least 0"
+        self._timeout = check_number("timeout", timeout, allowed=allowed)
+        if self._timeout < 0:
+            raise InvalidParameterError("timeout", timeout, allowed)
         if not self._path.parent.is_dir():
             raise FileNotFoundError(2, "No such folder; make it first", str(self._path.parent))
         self._reset()
-        with self._connection() as connection:
-            self._prepare(connection)
+        if not self._path.exists():
+            make_file(self._path)
+        with self._connection():
+            pass  # opened once, so that what is no store of ours is refused here
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[tuple[sqlite3.Connection, tuple[int, int]]] = []
         self._process = os.getpid()
 
     def __enter__(self) -> Self:
@@ -144,30 +141,36 @@ class SQLiteChunkStore:
             idle, self._idle = self._idle, []
         # After a fork they are the parent's: closing them here would break its locks.
         if self._process == os.getpid():
-            for connection in idle:
+            for connection, _ in idle:
                 connection.close()
 
     # The protocol
 
     def get_many(self, ids: Sequence[str]) -> list[Chunk | None]:
         """Look chunks up, in the order of the ids; `None` where there is none."""
+        keys = [_key(id_) for id_ in checked_ids(ids)]
         with self._connection() as connection:
-            rows = connection.execute(_GET, (_keys_json(ids),)).fetchall()
+            rows = connection.execute(_GET, (json.dumps(keys),)).fetchall()
         found = {row[0]: row for row in rows}
-        picked = (found.get(_key(id_)) for id_ in ids)
-        return [None if row is None else _chunk(row) for row in picked]
+        try:
+            picked = map(found.get, keys)
+            return [None if row is None else _chunk(row) for row in picked]
+        except (TypeError, ValueError, RecursionError) as error:
+            raise unusable(self._path, f"a chunk in it is damaged ({error})") from error
 
     def put_many(self, chunks: Iterable[Chunk]) -> None:
         """Add chunks, and replace those whose id is already here, in one transaction."""
-        rows = [_row(chunk) for chunk in chunks]
+        rows = [_row(checked(chunk)) for chunk in chunks]
         with self._writing() as connection:
             connection.executemany(_PUT, rows)
 
     def delete_many(self, ids: Iterable[str]) -> int:
         """Delete chunks and tell how many there were."""
         sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        keys = [_key(id_) for id_ in checked_ids(ids)]
         with self._writing() as connection:
-            return connection.execute(sql, (_keys_json(ids),)).rowcount
+            deleted: int = connection.execute(sql, (json.dumps(keys),)).rowcount
+        return deleted
 
     def children_of(self, parent_id: str) -> list[str]:
         """Give the ids of the chunks whose `parent_id` this is, by their index."""
@@ -178,10 +181,11 @@ class SQLiteChunkStore:
     def parents_of(self, ids: Sequence[str]) -> dict[str, str | None]:
         """Give child id to parent id; unknown ids are left out."""
         sql = "SELECT id, parent_id FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        keys = {id_: _key(id_) for id_ in checked_ids(ids)}
         with self._connection() as connection:
-            found = dict(connection.execute(sql, (_keys_json(ids),)).fetchall())
-        known = ((id_, _key(id_)) for id_ in ids)
-        return {id_: _unkey_or_none(found[key]) for id_, key in known if key in found}
+            rows = connection.execute(sql, (json.dumps(list(keys.values())),)).fetchall()
+        found = dict(rows)
+        return {id_: _unkey_or_none(found[key]) for id_, key in keys.items() if key in found}
 
     def delete_document(self, document_id: str) -> list[str]:
         """Delete all chunks of a document and give their ids, by their index."""
@@ -202,22 +206,46 @@ class SQLiteChunkStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection; one is used by one thread at a time."""
+        """Lend a connection to the file that is there; one is used by one thread at a time."""
         if self._process != os.getpid():
             self._reset()
-        with self._lock:
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or self._open()
+        place = self._place()
+        connection = self._kept(place)
         try:
-            yield connection
+            with translated(self._path):
+                connection = connection or self._open()
+                yield connection
         except BaseException:
-            connection.close()
+            if connection is not None:
+                connection.close()
             raise
         with self._lock:
-            self._idle.append(connection)
+            self._idle.append((connection, place))
+
+    def _kept(self, place: tuple[int, int]) -> sqlite3.Connection | None:
+        """Take a connection that is open; those to a file that was replaced are closed."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection, opened = self._idle.pop()
+            if opened == place:
+                return connection
+            connection.close()
+
+    def _place(self) -> tuple[int, int]:
+        """Tell which file has our name, so that none is used that has it no longer."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError as error:
+            raise unusable(self._path, "the file is gone") from error
+        if not found.st_size:
+            raise unusable(self._path, "it is empty, so it was cut off or is another program's")
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        place = self._place()
         with self._connection() as connection:
             # Taken at once: a reader that turns writer half-way cannot wait for another writer.
             connection.execute("BEGIN IMMEDIATE")
@@ -227,60 +255,18 @@ class SQLiteChunkStore:
                 connection.rollback()
                 raise
             connection.commit()
+            if self._place() != place:
+                raise unusable(self._path, "the file was replaced during a write")
 
     def _open(self) -> sqlite3.Connection:
-        import sqlite3  # noqa: PLC0415 - only those who use this store need it
-
-        return sqlite3.connect(
-            self._path,
-            timeout=self._timeout,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        import sqlite3  # noqa: PLC0415 - as above
-
+        connection = connect(self._path, mode="rw", timeout=self._timeout)
         try:
-            if _pragma(connection, "application_id") != _APPLICATION_ID:
-                self._create(connection)
-            version = _pragma(connection, "user_version")
-        except sqlite3.OperationalError:
+            if not prepare(connection, self._path):
+                _logger.warning("%s cannot use WAL: readers wait for writers", self._path)
+        except BaseException:
+            connection.close()
             raise
-        except sqlite3.DatabaseError as error:
-            raise self._foreign(f"it is no SQLite file, or damaged ({error})") from error
-        if version != _VERSION:
-            raise self._foreign(f"its version {version} is not {_VERSION}, the one known here")
-        modes = (_pragma(connection, mode) for mode in ("journal_mode", "journal_mode = WAL"))
-        if "wal" not in modes:
-            _logger.warning("%s cannot use WAL: readers wait for writers", self._path)
-
-    def _create(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have made it while this one waited.
-            if _pragma(connection, "application_id") == _APPLICATION_ID:
-                return
-            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise self._foreign("it has tables of another program")
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
-            connection.commit()
-        finally:
-            if connection.in_transaction:
-                connection.rollback()
-
-    def _foreign(self, reason: str) -> IndexFormatError:
-        return IndexFormatError(
-            f"{self._path} is no chunk store of ours: {reason}. "
-            "Nothing was written; give another path."
-        )
-
-
-def _pragma(connection: sqlite3.Connection, pragma: str) -> Any:
-    return connection.execute(f"PRAGMA {pragma}").fetchone()[0]
+        return connection
 
 
 # Rows
@@ -295,25 +281,20 @@ def _unkey(key: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), key)
 
 
-def _keys_json(ids: Iterable[str]) -> str:
-    # One parameter for any number of ids: SQLite limits how many a statement may have.
-    return json.dumps([_key(id_) for id_ in ids])
-
-
 def _row(chunk: Chunk) -> tuple[object, ...]:
     same = chunk.embedding_text == chunk.text
     facts = [list(chunk.heading_path), chunk.kind, chunk.language, chunk.metadata]
     return (
         _key(chunk.id),
         _key(chunk.document_id),
-        chunk.index,
+        int(chunk.index),
         None if chunk.parent_id is None else _key(chunk.parent_id),
         _bytes(chunk.text),
         None if same else _bytes(chunk.embedding_text),
-        chunk.start,
-        chunk.end,
-        chunk.start_line,
-        chunk.end_line,
+        int(chunk.start),
+        int(chunk.end),
+        int(chunk.start_line),
+        int(chunk.end_line),
         _bytes(to_json(facts, chunk.id)),
     )
 

@@ -96,6 +96,14 @@ class VectorIndex:
         self.__dict__.update(state)
         self._writing = threading.RLock()
 
+    def __copy__(self) -> VectorIndex:
+        """Copy the ids; the vectors that are here are shared, as they never change."""
+        other = type(self).__new__(type(self))
+        with self._writing:
+            own = {"_slots": dict(self._slots), "_rows": self._rows.sealed()}
+            other.__setstate__(self.__getstate__() | own)
+        return other
+
     # Writing
 
     def add(self, ids: Sequence[str], vectors: Vectors) -> None:
@@ -113,12 +121,14 @@ class VectorIndex:
                 that is missing or not finite (its id is named).
             DimensionMismatchError: A vector of another length (its id is named).
         """
+        if not hasattr(vectors, "__len__") or isinstance(vectors, str | bytes):
+            raise InvalidParameterError("vectors", vectors, "give one row of numbers per id")
         numbers = _numbers_by_id(ids, len(vectors))
         matrix, present = to_matrix(vectors, name=_naming(ids), dimensions=self._dim)
         if not present.all():
             bad = np.flatnonzero(~present).tolist()
-            allowed = "give finite numbers (NaN, infinity and None cannot be searched)"
-            raise InvalidParameterError("vectors", _naming(ids)(bad), allowed)
+            allowed = f"{_naming(ids)(bad)} must be finite numbers, not NaN, infinite or None"
+            raise InvalidParameterError("vectors", vectors[bad[0]], allowed)
         if not numbers:
             return
         if len(numbers) < len(matrix):
@@ -233,7 +243,7 @@ class VectorIndex:
         queries, present = to_matrix(vectors, name=_name_queries, dimensions=self._dim)
         if not present.all():
             bad = np.flatnonzero(~present).tolist()
-            raise InvalidParameterError("vector", _name_queries(bad), _ALLOWED_QUERY)
+            raise InvalidParameterError("vector", vectors[bad[0]], _ALLOWED_QUERY)
         queries, scale = unit_scale(queries)
         rows = self._rows
         slots = rows.accepted(filter)
@@ -324,7 +334,7 @@ class VectorIndex:
 
 
 def _numbers_by_id(ids: Sequence[str], vectors: int) -> dict[str, int]:
-    if isinstance(ids, str) or len(ids) != vectors:
+    if isinstance(ids, str) or not hasattr(ids, "__len__") or len(ids) != vectors:
         raise InvalidParameterError("ids", ids, f"give one id per vector, here {vectors}")
     for id_ in ids:
         if not isinstance(id_, str):

@@ -83,6 +83,18 @@ class Rows:
         alive[slots] = False
         return replace(self, alive=alive, dead=self.dead + len(slots))
 
+    def sealed(self) -> Rows:
+        """Give the same state without room to grow: what comes next is written elsewhere."""
+        used = slice(self.count)
+        return replace(
+            self,
+            matrix=self.matrix[used],
+            scale=self.scale[used],
+            orders=self.orders[used],
+            alive=self.alive[used],
+            ids=self.ids[used],
+        )
+
     def with_rows(
         self,
         ids: list[str],
