@@ -264,9 +264,7 @@ def test_the_page_stands_alone():
 def test_text_is_readable_on_every_colour(ink, paper, rgb):
     """WCAG's contrast of 4.5 holds on each tint, at its strongest, in light and dark themes."""
     tint = [float(part) for part in rgb.split(",")]
-    shades = [
-        float(share) for share in re.findall(r"rgba\(var\(--[ab]\),([.\d]+)\)", _page._STYLE)
-    ]
+    shades = [float(share) for share in re.findall(r"rgba\(var\(--[ab]\),([.\d]+)\)", _page._STYLE)]
     mixed = [
         max(shades) * one + (1 - max(shades)) * two for one, two in zip(tint, paper, strict=True)
     ]
