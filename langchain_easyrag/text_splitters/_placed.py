@@ -8,6 +8,7 @@ from langchain_core.runnables import run_in_executor
 from langchain_text_splitters import TextSplitter
 from typing_extensions import override
 
+from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
 from langchain_easyrag._convert import documents_of_texts
 from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
@@ -77,7 +78,10 @@ class PlacedTextSplitter(TextSplitter):
         documents = given_documents(documents)
         chunks: list[Document] = []
         for document, id_ in zip(documents, document_ids(documents), strict=True):
-            chunks.extend(self.pieces_of(document, id_))
+            # A slow measure would hold the collector still for too long.
+            bulk = len(document.page_content) > BULK_CHARACTERS and self._length_function is len
+            with collection_paused(when=bulk):
+                chunks.extend(self.pieces_of(document, id_))
         return chunks
 
     async def asplit_text(self, text: str) -> list[str]:

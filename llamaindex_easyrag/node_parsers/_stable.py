@@ -16,6 +16,7 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode
 from llama_index.core.utils import get_tqdm_iterable
 
 from easyrag_core import InvalidParameterError
+from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
 from llamaindex_easyrag._convert import NodeFactory
 from llamaindex_easyrag._lengths import function_name
 from llamaindex_easyrag._links import link_nodes
@@ -32,6 +33,8 @@ ALGORITHM_VERSION = 1
 """Raised whenever the same settings begin to cut a text elsewhere: caches then miss."""
 
 _FUNCTIONS = ("length_function", "id_func")
+
+_MANY_NODES = 200
 
 
 class StableNodeParser(NodeParser):
@@ -125,13 +128,15 @@ class StableNodeParser(NodeParser):
         for source in get_tqdm_iterable(nodes, show_progress, "Parsing nodes"):
             parsed.extend(self._parse_one(source, factory))
         if self.include_prev_next_rel:
-            self._link(parsed)
+            with collection_paused(when=len(parsed) > _MANY_NODES):
+                self._link(parsed)
         return parsed
 
     def _parse_one(self, source: BaseNode, factory: NodeFactory) -> Sequence[BaseNode]:
         text = source.get_content(metadata_mode=MetadataMode.NONE)
         chunks = self._cut(self._chunker_of(source), text, factory.scope(source, text))
-        return self._built(source, chunks, factory)
+        with collection_paused(when=len(text) > BULK_CHARACTERS):
+            return self._built(source, chunks, factory)
 
     def _built(
         self, source: BaseNode, chunks: list[Chunk], factory: NodeFactory

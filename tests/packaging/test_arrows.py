@@ -27,6 +27,7 @@ _SHARED = _GROUND | {"_progress"}
 ROOMS = {
     **dict.fromkeys(_GROUND, frozenset()),
     "_progress": frozenset({"errors"}),
+    "bulk": frozenset(),
     **dict.fromkeys(_LEVEL_1, _SHARED),
     "index": _SHARED | {"ranking", "filters"},
     "query": _SHARED | {"filters", "index"},
