@@ -35,6 +35,8 @@ def measured(length_function: LengthFunction, text: str, *, start: int, end: int
             f"it raised {error!r} for source[{start}:{end}]; give a function that measures any text"
         )
         raise InvalidParameterError("length_function", length_function, told) from error
+    if type(length) is int and length >= 0:
+        return length
     if isinstance(length, bool) or not hasattr(length, "__index__") or length < 0:
         told = f"it gave {length!r} for source[{start}:{end}]; give whole numbers of at least 0"
         raise InvalidParameterError("length_function", length_function, told)

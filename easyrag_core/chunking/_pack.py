@@ -23,8 +23,6 @@ __all__ = ["MeasuringRuler", "widest"]
 
 # A window of fewer units is too small to expect anything from its density.
 _FEW = 12
-# The first guess stays a little below: a call on a window that does not fit is lost.
-_CAUTION = 0.97
 # A window this full is taken where a wider one did not fit.
 _FULL = 0.75
 # Words just beyond the expected reach are looked for as far as this.
@@ -128,7 +126,7 @@ class MeasuringRuler:
         """Expect as many bytes a unit as in the last window, in the script that stands here."""
         ahead = self.text[start : start + self._last_width]
         bytes_per_char = _bytes(ahead) / max(1, len(ahead))
-        return max(1, int(_CAUTION * self.size * self._bytes_per_unit / bytes_per_char))
+        return max(1, int(self.size * self._bytes_per_unit / bytes_per_char))
 
     def _remember(self, start: int, end: int, units: int) -> None:
         if units > 0:

@@ -155,7 +155,7 @@ def mmr(settings: Settings) -> Iterator[Row]:
 
     def ours(given: Any) -> list[int]:
         matrix = np.asarray(given, dtype=np.float32)
-        lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
+        lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) * np.linalg.norm(query)
         relevance = matrix @ query / lengths
         return list(maximal_marginal_relevance(matrix, relevance, k=k, lambda_mult=0.7).indices)
 
