@@ -259,6 +259,8 @@ def indentation_start(text: str, low: int, first: int) -> int:
         return first - 1  # a mark that sits on a blank
     if text[first - 1] not in " \t":
         return first
+    if text[first - 2 : first] != "  " and text[first - 1] != "\t":
+        return first  # a single blank is no indentation
     line = max(text.rfind("\n", low, first), text.rfind("\r", low, first)) + 1
     if line == 0:
         if low and text[low - 1] not in "\r\n":

@@ -85,15 +85,17 @@ def earliest_line(text: str, low: int, high: int) -> int:
     Returns:
         The start in `(low, high)`, or `high` when there is none.
     """
-    while (line := _next_line_end(text, low, high)) >= 0:
+    line = low if text.startswith("\n", low) else _next_line_end(text, low, high)
+    while line >= 0:
         content = _NON_BLANK.search(text, line, high)
         if content is None:
             break
-        low = content.start()
-        if text[low] not in NEVER_FIRST:
-            position = low if text[low - 1] == "\n" else indentation_start(text, line, low)
-            if text[low] <= "~" or is_grapheme_boundary(text, position, floor=line):
+        first = content.start()
+        if text[first] not in NEVER_FIRST:
+            position = first if text[first - 1] == "\n" else indentation_start(text, line, first)
+            if text[first] <= "~" or is_grapheme_boundary(text, position, floor=line):
                 return position
+        line = _next_line_end(text, first, high)
     return high
 
 

@@ -50,6 +50,8 @@ DOES_NOT_FIT = -1
 _WIDE_GAP = 16
 
 _WIDEST_BLANKS = 8
+# What may follow the indentation of code without a closer look.
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_#/*<&-+\"'@.")
 
 _NON_BLANK = re.compile(r"\S")
 
@@ -249,7 +251,9 @@ class CharacterRuler:
                     break
             if text[cut - 1] in UNFIT_LAST:
                 break
-            if text[resume] in UNFIT_FIRST:
+            if text[resume] in UNFIT_FIRST and not (
+                text.startswith("    ", resume) and text[resume + 4] in _PLAIN
+            ):
                 resume, first = _resume(text, resume, 0, skip=True)
                 if text[first] in NEVER_FIRST or first - cut > _WIDE_GAP:
                     break
@@ -260,7 +264,9 @@ class CharacterRuler:
                 if text[line + 1] == "\n":
                     line += 1
                 start = line + 1
-                if text[start] in UNFIT_FIRST:
+                if text[start] in UNFIT_FIRST and not (
+                    text.startswith("    ", start) and text[start + 4] in _PLAIN
+                ):
                     start = earliest_line(text, line, cut)
             if line < 0 or start >= cut:
                 start = after

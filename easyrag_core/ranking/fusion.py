@@ -230,7 +230,11 @@ def _tally(
             keys, votes = list(single), tuple(single.values())  # noqa: PLW2901 - as if so given
         if not weight:
             continue
-        for key, vote in zip(keys, votes, strict=False):  # the table may be longer
+        # The table of votes may be longer than the list.
+        if not scores:
+            scores.update(zip(keys, votes, strict=False))
+            continue
+        for key, vote in zip(keys, votes, strict=False):
             scores[key] = score_of(key, 0.0) + vote
     return scores
 
