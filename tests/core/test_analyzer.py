@@ -11,7 +11,7 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError, MissingDependencyError
@@ -197,6 +197,9 @@ def test_terms_are_words(text):
         assert term.lower() == term or not term.isascii()
 
 
+@example("0#0")
+@example("a1#b")
+@example("1#2+3")
 @given(nasty_texts(max_fragments=10))
 def test_terms_survive_a_second_analysis(text):
     """A term that is searched for finds itself: analysing it gives it again."""

@@ -111,7 +111,8 @@ class TermTable(dict[str, Sequence[str]]):
             yield self._folded(whole)
         for piece in pieces:
             word = piece.rstrip("+#")
-            if piece not in (word, whole):
+            named = word[:1].isalpha() and word[-1:].isalpha()  # C#, but not 0# or 1c#
+            if named and piece not in (word, whole):
                 yield self._folded(piece)
             yield from self._words(word)
 
