@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from easyrag_core.errors import ChunkNotFoundError, check_count
+from easyrag_core.ranking._hits import existing, pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
@@ -82,7 +83,7 @@ def expand_to_parents(
     """
     if k is not None:
         check_count("k", k)
-    pairs = [(hit[0], hit[1]) if isinstance(hit, tuple) else (hit.id, hit.score) for hit in hits]
+    pairs = [pair_of(hit) for hit in hits]
     linked = _parents(list(dict.fromkeys(id_ for id_, _ in pairs)), parent_of)
     parents = _readable(linked, exists, strict=strict)
     items: dict[str, _Item] = {}
@@ -125,10 +126,8 @@ def _readable(
     strict: bool,
 ) -> Mapping[str, str]:
     """Leave out the parents that cannot be read."""
-    if exists is None or not parents:
-        return parents
     wanted = list(dict.fromkeys(parents.values()))
-    found = exists(wanted) if callable(exists) else exists
+    found = existing(exists, wanted)
     missing = [parent for parent in wanted if parent not in found]
     if missing and strict:
         raise ChunkNotFoundError(missing)

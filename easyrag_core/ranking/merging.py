@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_number
+from easyrag_core.ranking._hits import existing, pair_of
 from easyrag_core.ranking._sums import total
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def auto_merge(
     while families := merge.families(_asking(parent_of)):
         sizes = merge.sizes(families, _asking(children_of))
         reached = merge.reached(families, sizes)
-        found = _existing(exists, list(reached))
+        found = existing(exists, list(reached))
         for parent in reached:
             if parent in found:
                 merge.replace(parent, families[parent], sizes[parent])
@@ -133,7 +134,7 @@ class _Merge:
         # What was replaced once does not come back: links in a circle end here.
         self._closed: set[str] = set()
         for place, hit in enumerate(hits):
-            self._add_hit(*_pair(hit), place)
+            self._add_hit(*pair_of(hit), place)
 
     def _add_hit(self, id_: str, value: float | None, place: int) -> None:
         scores = self._scores.setdefault(id_, [])
@@ -214,10 +215,6 @@ class _Merge:
         return [self._items[id_] for id_ in sorted(self._items, key=self._places.__getitem__)]
 
 
-def _pair(hit: tuple[str, float | None] | Hit) -> tuple[str, float | None]:
-    return (hit[0], hit[1]) if isinstance(hit, tuple) else (hit.id, hit.score)
-
-
 def _combined(scores: Sequence[float], score: str) -> float | None:
     if not scores:
         return None
@@ -231,11 +228,3 @@ def _asking(
     source: Mapping[str, V] | Callable[[list[str]], Mapping[str, V]],
 ) -> Callable[[list[str]], Mapping[str, V]]:
     return source if callable(source) else lambda _: source
-
-
-def _existing(
-    exists: Container[str] | Callable[[list[str]], Container[str]] | None, ids: list[str]
-) -> Container[str]:
-    if exists is None or not ids:
-        return ids
-    return exists(ids) if callable(exists) else exists
