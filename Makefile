@@ -26,7 +26,7 @@ $(VENV)/base: pyproject.toml $(PINS)
 	touch $@
 
 $(VENV)/dev: $(VENV)/base
-	$(PIP) install --quiet --constraint $(PINS) --editable ".[langchain,llamaindex,local,progress,stem]" --group dev
+	$(PIP) install --quiet --constraint $(PINS) --editable ".[langchain,llamaindex,local,progress,stem,zh]" --group dev
 	touch $@
 
 demo: $(VENV)/base

@@ -21,6 +21,7 @@ from easyrag_core.errors import (
     InvalidParameterError,
     MissingDependencyError,
 )
+from easyrag_core.events import AttributeValue, Event, EventHandler, emit
 from easyrag_core.index import (
     Analyzer,
     BM25Explanation,
@@ -61,6 +62,7 @@ from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction
 __all__ = [
     "AllChannelsFailedError",
     "Analyzer",
+    "AttributeValue",
     "BM25Explanation",
     "BM25Index",
     "BM25Params",
@@ -76,6 +78,8 @@ __all__ = [
     "DimensionMismatchError",
     "DocumentChunker",
     "EasyRAGError",
+    "Event",
+    "EventHandler",
     "ExpandedItem",
     "FunctionAnalyzer",
     "FusedItem",
@@ -102,6 +106,7 @@ __all__ = [
     "chunker_for",
     "cosines",
     "embed_in_batches",
+    "emit",
     "expand_to_parents",
     "fitting_vectors",
     "fuse_hits",

@@ -20,18 +20,20 @@ CORE, LANGCHAIN, LLAMAINDEX = PACKAGES
 
 _GROUND = frozenset({"errors", "types", "text"})
 _LEVEL_1 = frozenset(
-    {"chunking", "ranking", "filters", "routing", "events", "tools", "evaluation", "testing"}
+    {"chunking", "ranking", "filters", "routing", "tools", "evaluation", "testing"}
 ) | {"files"}
 # One bar for all long work; it can say which package is missing and nothing else.
-_SHARED = _GROUND | {"_progress"}
+_SHARED = _GROUND | {"_progress", "events"}
 ROOMS = {
     **dict.fromkeys(_GROUND, frozenset()),
     "_progress": frozenset({"errors"}),
     "bulk": frozenset(),
+    # Whatever runs reports what happens, routing and query as much as the pipeline.
+    "events": frozenset(),
     **dict.fromkeys(_LEVEL_1, _SHARED),
     "index": _SHARED | {"ranking", "filters"},
     "query": _SHARED | {"filters", "index"},
-    "pipeline": _SHARED | {"ranking", "events"},
+    "pipeline": _SHARED | {"ranking"},
     # What both command lines share: it stands on everything and nothing in the core sees it.
     "console": _SHARED | _LEVEL_1 | {"index", "query", "pipeline"},
 }
