@@ -87,6 +87,10 @@ class _GoneError(Exception):
     """The client has left, or the server is told to stop."""
 
 
+class _CutError(_GoneError):
+    """The script wants the connection closed here."""
+
+
 class Exchange(BaseHTTPRequestHandler):
     """One connection with its requests, one after the other."""
 
@@ -113,8 +117,9 @@ class Exchange(BaseHTTPRequestHandler):
         owner.asked(self.request)
         try:
             owner.next_action(self.request).answer(self)
-        except (_GoneError, ConnectionError):
-            self.close_connection = left = True
+        except (_GoneError, ConnectionError) as error:
+            self.close_connection = True
+            left = not isinstance(error, _CutError)
         finally:
             owner.answered(left=left)
 
@@ -151,7 +156,7 @@ class Exchange(BaseHTTPRequestHandler):
         """Do what a part without content asks for; false for the others."""
         if isinstance(part, Cut):
             self.connection.shutdown(socket.SHUT_RDWR)
-            raise _GoneError
+            raise _CutError
         if isinstance(part, Wait):
             self.wait(part.gate, part.seconds)
         return isinstance(part, Wait)
