@@ -1,0 +1,61 @@
+"""What all requests of one router share: its settings, and a breaker with counts per candidate."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from easyrag_core.routing.failures import classify_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from easyrag_core.events import EventHandler
+    from easyrag_core.routing.breaker import CircuitBreaker
+    from easyrag_core.routing.candidates import ModelCandidate
+    from easyrag_core.routing.failures import Classifier, Failure
+    from easyrag_core.routing.metrics import CandidateMetrics
+
+__all__ = ["Member", "Settings"]
+
+_logger = logging.getLogger(__name__)
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Generic[M]):
+    """A candidate with its own breaker and its own counts."""
+
+    candidate: ModelCandidate[M]
+    breaker: CircuitBreaker
+    metrics: CandidateMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A router's settings, checked."""
+
+    first_token_timeout: float | None
+    stall_timeout: float | None
+    total_timeout: float | None
+    empty: str
+    mid_stream: str
+    moving_kinds: frozenset[str]
+    counted_kinds: frozenset[str]
+    classify: Classifier | None
+    on_event: EventHandler | None
+    clock: Callable[[], float]
+
+    def failure(self, error: Exception) -> Failure:
+        """Classify an error, by the user's word first; one that fails is logged and left out."""
+        if self.classify is not None:
+            try:
+                told = self.classify(error)
+            except Exception:
+                _logger.warning("classify failed on %r", error, exc_info=True)
+                told = None
+            if told is not None:
+                return told
+        return classify_failure(error)
