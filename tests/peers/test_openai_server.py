@@ -29,8 +29,14 @@ from tests.openai_server import (
 
 httpx = pytest.importorskip("httpx")
 openai = pytest.importorskip("openai")
-langchain_openai = pytest.importorskip("langchain_openai")
-openai_like = pytest.importorskip("llama_index.llms.openai_like")
+pytest.importorskip("langchain_openai")
+pytest.importorskip("llama_index.llms.openai_like")
+
+from tests.peers.routed_clients import (  # noqa: E402 - only where the clients are
+    LangChainClient,
+    LlamaIndexClient,
+    http_clients,
+)
 
 ASKED = [{"role": "user", "content": "Hi"}]
 WEATHER = {
@@ -261,23 +267,6 @@ def test_asynchronous_clients():
         assert len(server.requests) == 21
 
 
-def langchain_model(server):
-    return langchain_openai.ChatOpenAI(
-        model="m", base_url=server.base_url, api_key="key", max_retries=0
-    )
-
-
-def llama_model(server):
-    return openai_like.OpenAILike(
-        model="m",
-        api_base=server.base_url,
-        api_key="key",
-        max_retries=0,
-        is_chat_model=True,
-        is_function_calling_model=True,
-    )
-
-
 def test_langchains_client():
     """Invoke, stream, their async twins, tool calls, JSON."""
     script = lambda request: (  # noqa: E731 - one line of a script
@@ -290,12 +279,12 @@ def test_langchains_client():
         assert (await model.ainvoke("Hi")).content == "Hello"
         return [chunk.content async for chunk in model.astream("Hi") if chunk.content]
 
-    with OpenAIServer(script) as server:
-        model = langchain_model(server)
+    with http_clients() as http, OpenAIServer(script) as server:
+        model = LangChainClient(server.base_url, http).plain
         answer = model.invoke("Hi")
         assert (answer.content, answer.usage_metadata["total_tokens"]) == ("Hello", 6)
         assert [chunk.content for chunk in model.stream("Hi") if chunk.content] == ["Hel", "lo"]
-        assert asyncio.run(twins(model)) == ["Hel", "lo"]
+        assert http.runner.run(twins(model)) == ["Hel", "lo"]
         with_tools = model.bind_tools([WEATHER])
         for chunk in (with_tools.invoke("Hi"), _sum(with_tools.stream("Hi"))):
             assert [call["args"] for call in chunk.tool_calls] == [{"city": "Oslo"}]
@@ -323,14 +312,15 @@ def test_llamaindexs_client():
         assert (await model.achat(asked_for)).message.content == "Hello"
         return [chunk.delta async for chunk in await model.astream_chat(asked_for)]
 
-    with OpenAIServer(lambda request: Stream(["Hel", "lo"])) as server:
-        model = llama_model(server)
+    with http_clients() as http, OpenAIServer(Stream(["Hel", "lo"])) as server:
+        model = LlamaIndexClient(server.base_url, http).model
         assert model.chat(asked_for).message.content == "Hello"
         assert model.complete("Hi").text == "Hello"
         assert [c.delta for c in model.stream_chat(asked_for) if c.delta] == ["Hel", "lo"]
-        assert [d for d in asyncio.run(twins(model)) if d] == ["Hel", "lo"]
-    with OpenAIServer(ToolCalls(ToolCall("weather", {"city": "Oslo"}))) as server:
-        model = llama_model(server)
+        assert [d for d in http.runner.run(twins(model)) if d] == ["Hel", "lo"]
+    calls = ToolCalls(ToolCall("weather", {"city": "Oslo"}))
+    with http_clients() as http, OpenAIServer(calls) as server:
+        model = LlamaIndexClient(server.base_url, http).model
         answer = model.chat_with_tools([FunctionTool.from_defaults(weather)], "Hi")
         [call] = model.get_tool_calls_from_response(answer)
         assert call.tool_kwargs == {"city": "Oslo"}
