@@ -2,7 +2,6 @@
 
 from easyrag_core.routing.breaker import CircuitBreaker, CircuitState, Permit, StateChange
 from easyrag_core.routing.candidates import ModelCandidate, ordered_candidates
-from easyrag_core.routing.delivery import Delivery, DeltaReader, StreamReset
 from easyrag_core.routing.failures import (
     COUNTED_KINDS,
     FAILURE_KINDS,
@@ -15,6 +14,7 @@ from easyrag_core.routing.failures import (
 )
 from easyrag_core.routing.metrics import CandidateMetrics, RoutingSnapshot
 from easyrag_core.routing.router import ModelRouter
+from easyrag_core.routing.streams import DeltaReader, StreamReset
 
 __all__ = [
     "COUNTED_KINDS",
@@ -24,7 +24,6 @@ __all__ = [
     "CircuitBreaker",
     "CircuitState",
     "Classifier",
-    "Delivery",
     "DeltaReader",
     "Failure",
     "FailureKind",

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from easyrag_core.routing.failures import classify_failure
+from easyrag_core.routing.failures import Failure, classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from easyrag_core.events import EventHandler
     from easyrag_core.routing.breaker import CircuitBreaker
     from easyrag_core.routing.candidates import ModelCandidate
-    from easyrag_core.routing.failures import Classifier, Failure
+    from easyrag_core.routing.failures import Classifier
     from easyrag_core.routing.metrics import CandidateMetrics
 
 __all__ = ["Member", "Settings"]
@@ -50,12 +50,18 @@ class Settings:
 
     def failure(self, error: Exception) -> Failure:
         """Classify an error, by the user's word first; one that fails is logged and left out."""
-        if self.classify is not None:
-            try:
-                told = self.classify(error)
-            except Exception:
-                _logger.warning("classify failed on %r", error, exc_info=True)
-                told = None
-            if told is not None:
-                return told
-        return classify_failure(error)
+        told = self._users_word(error)
+        return classify_failure(error) if told is None else told
+
+    def _users_word(self, error: Exception) -> Failure | None:
+        if self.classify is None:
+            return None
+        told: object = None
+        try:
+            told = self.classify(error)
+        except Exception:
+            _logger.warning("classify failed on %r", error, exc_info=True)
+        if told is None or isinstance(told, Failure):
+            return told
+        _logger.warning("classify failed on %r: %r is no Failure", error, told)
+        return None

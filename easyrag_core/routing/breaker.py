@@ -49,10 +49,10 @@ class Permit:
 
     def __init__(self, breaker: CircuitBreaker, generation: int, *, is_probe: bool) -> None:
         """Made by `CircuitBreaker.acquire`."""
-        self._breaker = breaker
-        self._generation = generation
-        self._settled = False
-        self.is_probe = is_probe
+        self._breaker: CircuitBreaker = breaker
+        self._generation: int = generation
+        self._settled: bool = False
+        self.is_probe: bool = is_probe
 
     def success(self) -> None:
         """The model answered. Only the first word about a call counts."""
@@ -128,10 +128,10 @@ class CircuitBreaker:
         on_change: StateChange | None = None,
     ) -> None:
         """Begin closed."""
-        self.failure_threshold = check_count("failure_threshold", failure_threshold, minimum=1)
-        self.reset_timeout = _checked_seconds("reset_timeout", reset_timeout)
-        self.max_retry_after = _checked_seconds("max_retry_after", max_retry_after)
-        self.clock = clock
+        self.failure_threshold: int = check_count("failure_threshold", failure_threshold, minimum=1)
+        self.reset_timeout: float = _checked_seconds("reset_timeout", reset_timeout)
+        self.max_retry_after: float = _checked_seconds("max_retry_after", max_retry_after)
+        self.clock: Callable[[], float] = clock
         self._on_change = on_change
         self._lock = threading.Lock()
         self._stored = CircuitState.CLOSED

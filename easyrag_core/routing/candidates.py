@@ -25,9 +25,10 @@ class ModelCandidate(Generic[M]):
         model: Whatever the caller needs to ask it.
         priority: Smaller comes first; equal ones come in the order given.
         capabilities: What it can do, in the caller's words ("tools", "vision", …).
-        first_token_timeout: Seconds until its first content; `None` takes the router's.
-        stall_timeout: Seconds between its chunks after that; `None` takes the router's.
-        total_timeout: Seconds for its whole answer; `None` takes the router's.
+        first_token_timeout: Seconds until its first content; `None` takes the router's, infinity
+            is no limit.
+        stall_timeout: Seconds between its chunks after that; as above.
+        total_timeout: Seconds for its whole answer; as above.
 
     Raises:
         InvalidParameterError: A blank name, a priority that is no whole number, capabilities

@@ -10,6 +10,7 @@ from easyrag_core.errors import check_choice, check_timeout
 from easyrag_core.events import EventHandler, emit
 from easyrag_core.routing._attempts import Attempts
 from easyrag_core.routing._checks import checked_candidates, checked_kinds
+from easyrag_core.routing._delivery import Delivery
 from easyrag_core.routing._settings import Member, Settings
 from easyrag_core.routing._steps import (
     AsyncSteps,
@@ -22,7 +23,6 @@ from easyrag_core.routing._steps import (
 )
 from easyrag_core.routing.breaker import CircuitBreaker, CircuitState
 from easyrag_core.routing.candidates import ModelCandidate, ordered_candidates
-from easyrag_core.routing.delivery import Delivery, DeltaReader, StreamReset
 from easyrag_core.routing.failures import (
     COUNTED_KINDS,
     MOVING_KINDS,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
 
     from easyrag_core.routing._attempts import Attempt
+    from easyrag_core.routing.streams import DeltaReader, StreamReset
 
 __all__ = ["ModelRouter"]
 
