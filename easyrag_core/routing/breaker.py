@@ -136,11 +136,10 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._stored = CircuitState.CLOSED
         self._failures = 0
+        # Also the generation of a permit: a call that began before the last opening ends late.
         self._openings = 0
         self._deadline = float("-inf")
         self._asked_until = float("-inf")
-        # Counts openings and closings, so that a call's end knows whether it is late.
-        self._generation = 0
         self._probe: weakref.ref[Permit] | None = None
 
     def twin(self, *, on_change: StateChange | None = None) -> CircuitBreaker:
@@ -214,11 +213,11 @@ class CircuitBreaker:
 
     def _issued(self) -> Permit | None:
         if self._stored is CircuitState.CLOSED:
-            return Permit(self, self._generation, is_probe=False)
+            return Permit(self, self._openings, is_probe=False)
         if self._state(self.clock()) is CircuitState.OPEN or self._is_probing():
             return None
         self._stored = CircuitState.HALF_OPEN
-        probe = Permit(self, self._generation, is_probe=True)
+        probe = Permit(self, self._openings, is_probe=True)
         # Weak, so that the place of an owner who is gone without a word is free again.
         self._probe = weakref.ref(probe)
         return probe
@@ -242,7 +241,7 @@ class CircuitBreaker:
         probed = self._probe is not None and self._probe() is permit
         if probed:
             self._probe = None
-        current = permit._generation == self._generation  # noqa: SLF001
+        current = permit._generation == self._openings  # noqa: SLF001
         if failed is None:
             return
         if not failed:
@@ -259,18 +258,15 @@ class CircuitBreaker:
             self._deadline = max(self._deadline, asked)
 
     def _is_of_last_closed(self, permit: Permit) -> bool:
-        return permit._generation == self._generation - 1 and not permit.is_probe  # noqa: SLF001
+        return permit._generation == self._openings - 1 and not permit.is_probe  # noqa: SLF001
 
     def _open(self) -> None:
         self._stored = CircuitState.OPEN
-        self._generation += 1
         self._openings += 1
         usual = self.clock() + self.reset_timeout
         self._deadline = max(self._deadline, usual, self._asked_until)
 
     def _close(self) -> None:
-        if self._stored is not CircuitState.CLOSED:
-            self._generation += 1
         self._stored = CircuitState.CLOSED
         self._failures = 0
         self._asked_until = float("-inf")

@@ -177,6 +177,8 @@ def test_a_late_retry_after_moves_the_deadline_away_only(breaker, clock):
     breaker.acquire().success()
     late[2].failure(retry_after=500)
     assert breaker.state is CLOSED
+    fail(breaker, 2)
+    assert breaker.retry_after == 30
 
 
 def test_a_retry_after_has_a_bound(clock):
