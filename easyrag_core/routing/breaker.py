@@ -133,7 +133,8 @@ class CircuitBreaker:
         self.max_retry_after: float = _checked_seconds("max_retry_after", max_retry_after)
         self.clock: Callable[[], float] = clock
         self._on_change = on_change
-        self._lock = threading.Lock()
+        # Reentrant: a forgotten stream that is collected right here releases its own permit.
+        self._lock = threading.RLock()
         self._stored = CircuitState.CLOSED
         self._failures = 0
         # Also the generation of a permit: a call that began before the last opening ends late.

@@ -21,7 +21,8 @@ class CandidateMetrics:
 
     def __init__(self) -> None:
         """Begin at zero."""
-        self._lock = threading.Lock()
+        # Reentrant: a forgotten stream may be collected, and counted, in the midst of a count.
+        self._lock = threading.RLock()
         self._counts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._first_tokens: deque[float] = deque(maxlen=_WINDOW)

@@ -244,6 +244,29 @@ def test_a_twin_has_the_settings_and_nothing_else(clock):
     assert template.state is CLOSED
 
 
+def test_a_forgotten_call_that_is_collected_under_the_lock_blocks_nobody():
+    """Its permit is released by whoever happens to collect it, here by the breaker itself."""
+    forgotten = []
+
+    def clock():
+        forgotten.clear()
+        return 0.0
+
+    def call(permit):
+        with permit:
+            yield
+
+    breaker = CircuitBreaker(clock=clock)
+    forgotten.append(call(breaker.acquire()))
+    next(forgotten[0])
+    told = []
+    thread = threading.Thread(target=lambda: told.append(breaker.snapshot()), daemon=True)
+    thread.start()
+    thread.join(timeout=30)
+    assert [each["state"] for each in told] == ["closed"]
+    assert forgotten == []
+
+
 def test_eight_threads_get_one_probe(breaker, clock):
     """All ask at the same moment; one is let through."""
     fail(breaker, 2)
