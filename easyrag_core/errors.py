@@ -7,6 +7,10 @@ EasyRAGError
 ├── ChunkNotFoundError(KeyError)           .ids
 ├── IndexFormatError(ValueError)
 ├── AllChannelsFailedError                 .errors
+├── ModelUnavailableError                  .attempts
+│   ├── CircuitOpenError                   .retry_after
+│   ├── FirstTokenTimeoutError(TimeoutError)
+│   └── StreamInterruptedError             .partial
 └── MissingDependencyError(ImportError)    .extra
 ```
 
@@ -26,11 +30,15 @@ if TYPE_CHECKING:
 __all__ = [
     "AllChannelsFailedError",
     "ChunkNotFoundError",
+    "CircuitOpenError",
     "DimensionMismatchError",
     "EasyRAGError",
+    "FirstTokenTimeoutError",
     "IndexFormatError",
     "InvalidParameterError",
     "MissingDependencyError",
+    "ModelUnavailableError",
+    "StreamInterruptedError",
     "check_choice",
     "check_count",
     "check_number",
@@ -126,6 +134,76 @@ class AllChannelsFailedError(EasyRAGError):
     def __reduce__(self) -> tuple[type[AllChannelsFailedError], tuple[dict[str, BaseException]]]:
         """Pickle by the constructor's arguments, so that worker processes can report it."""
         return type(self), (self.errors,)
+
+
+class ModelUnavailableError(EasyRAGError):
+    """No candidate gave an answer.
+
+    Attributes:
+        attempts: Candidate name to why it gave none, in the order in which they were tried.
+    """
+
+    def __init__(
+        self, attempts: Mapping[str, BaseException] | None = None, reason: str = "No model answered"
+    ) -> None:
+        """Say the reason, and every candidate with its error."""
+        self.attempts: dict[str, BaseException] = dict(attempts or {})
+        self._reason = reason
+        told = "; ".join(f"{name}: {error!r}" for name, error in self.attempts.items())
+        super().__init__(" ".join(f"{reason} ({told}).".split()) if told else f"{reason}.")
+
+    def __reduce__(self) -> tuple[type[ModelUnavailableError], tuple[object, ...]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.attempts, self._reason)
+
+
+class CircuitOpenError(ModelUnavailableError):
+    """Nobody was asked: what failed lately is left alone until its time is over.
+
+    Attributes:
+        retry_after: Seconds until the first candidate may be tried; 0 while one is being probed.
+        attempts: Empty for one candidate; else candidate name to its own `CircuitOpenError`.
+    """
+
+    def __init__(
+        self,
+        retry_after: float,
+        attempts: Mapping[str, BaseException] | None = None,
+        reason: str = "The circuit is open",
+    ) -> None:
+        """Say when to come back."""
+        super().__init__(attempts, f"{reason}: try again in {retry_after:.3g} s")
+        self.retry_after = retry_after
+        self._told = reason
+
+    def __reduce__(self) -> tuple[type[CircuitOpenError], tuple[object, ...]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.retry_after, self.attempts, self._told)
+
+
+class FirstTokenTimeoutError(ModelUnavailableError, TimeoutError):
+    """No content came in time, neither text nor reasoning nor a tool call."""
+
+
+class StreamInterruptedError(ModelUnavailableError):
+    """A stream ended early, and what was handed over cannot be taken back.
+
+    Attributes:
+        partial: The text that was handed over.
+        attempts: Candidate name to its error.
+    """
+
+    def __init__(
+        self, partial: str, attempts: Mapping[str, BaseException] | None = None, reason: str = ""
+    ) -> None:
+        """Say how much there is; the text itself is on the attribute."""
+        told = reason or f"The stream ended early, after {len(partial)} characters"
+        super().__init__(attempts, told)
+        self.partial = partial
+
+    def __reduce__(self) -> tuple[type[StreamInterruptedError], tuple[object, ...]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self.partial, self.attempts, self._reason)
 
 
 class MissingDependencyError(EasyRAGError, ImportError):

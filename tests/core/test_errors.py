@@ -15,11 +15,15 @@ import easyrag_core
 from easyrag_core import (
     AllChannelsFailedError,
     ChunkNotFoundError,
+    CircuitOpenError,
     DimensionMismatchError,
     EasyRAGError,
+    FirstTokenTimeoutError,
     IndexFormatError,
     InvalidParameterError,
     MissingDependencyError,
+    ModelUnavailableError,
+    StreamInterruptedError,
     errors,
 )
 from easyrag_core.errors import check_choice, check_count, check_timeout
@@ -50,6 +54,30 @@ ERRORS = {
         EasyRAGError,
         {},
         ("web: TimeoutError('late')", "bm25: KeyError('x')"),
+    ),
+    "model": (
+        ModelUnavailableError({"a": KeyError("x"), "b": OSError("down")}),
+        EasyRAGError,
+        {},
+        ("No model answered", "a: KeyError('x')", "b: OSError('down')"),
+    ),
+    "circuit": (
+        CircuitOpenError(12.34),
+        ModelUnavailableError,
+        {"retry_after": 12.34, "attempts": {}},
+        ("circuit is open", "try again in 12.3 s"),
+    ),
+    "first token": (
+        FirstTokenTimeoutError(reason="'a' gave no content within 60 s"),
+        TimeoutError,
+        {"attempts": {}},
+        ("'a' gave no content within 60 s.",),
+    ),
+    "stream": (
+        StreamInterruptedError("半句", {}),
+        ModelUnavailableError,
+        {"partial": "半句", "attempts": {}},
+        ("ended early", "2 characters"),
     ),
     "dependency": (
         MissingDependencyError("jieba", "zh"),
@@ -112,14 +140,31 @@ def test_a_copied_failure_of_all_channels_holds_their_errors():
     assert list(other.errors) == ["web", "bm25"]
 
 
+def test_a_copied_failure_of_all_models_holds_their_errors():
+    """Each kind of it keeps the attempts, in order, and its own message."""
+    attempts = {"b": TimeoutError("late"), "a": KeyError("x")}
+    for error in (
+        ModelUnavailableError(attempts),
+        CircuitOpenError(3, attempts),
+        FirstTokenTimeoutError(attempts),
+        StreamInterruptedError("half", attempts),
+    ):
+        other = pickle.loads(pickle.dumps(error))
+        assert list(map(repr, other.attempts.values())) == ["TimeoutError('late')", "KeyError('x')"]
+        assert list(other.attempts) == ["b", "a"]
+        assert str(other) == str(error)
+
+
 def test_errors_keep_what_they_were_given_apart():
     """The caller's list and dict may change afterwards."""
     ids, channels = ["a"], {"web": ValueError()}
     missing, failed = ChunkNotFoundError(ids), AllChannelsFailedError(channels)
+    unavailable = ModelUnavailableError(channels)
     ids.append("b")
     channels.clear()
     assert missing.ids == ["a"]
     assert list(failed.errors) == ["web"]
+    assert list(unavailable.attempts) == ["web"]
 
 
 def test_many_missing_ids_are_counted():
