@@ -1,0 +1,1 @@
+"""What was really asked: rewriting, splitting, routing and filtering a question."""
