@@ -110,7 +110,7 @@ _MOST_STARTS: Final = 50
 _LONGEST_JSON: Final = 100_000
 _TRAILING_COMMA: Final = re.compile(r",(\s*[}\]])")
 _SINGLE_QUOTED: Final = re.compile(
-    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}]))*)'(?=\s*[,:\]}])"
+    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}])){0,1000})'(?=\s*[,:\]}])"
 )
 # After a closing quote: the end, a full stop and prose, or a remark in brackets.
 _AFTER_QUOTE: Final = re.compile(
@@ -219,7 +219,7 @@ def unmarked(line: str) -> tuple[str, bool]:
     # "- [ ] Q3:" is three marks; a fourth would be content.
     for _ in range(3):
         found = _MARKER.match(text)
-        if found is None or not text[found.end() :].strip():
+        if found is None:
             break
         text, marked = text[found.end() :].strip(), True
     return text, marked

@@ -141,7 +141,7 @@ def distinct_queries(queries: Iterable[str]) -> list[str]:
 
 
 def texts_in(reply: str, query: str) -> list[str]:
-    """Return the texts that a reply lists: of its JSON, of its marked lines, or of all lines.
+    r"""Return the texts that a reply lists: of its JSON, of its marked lines, or of all lines.
 
     Args:
         reply: The model's text.
@@ -149,6 +149,9 @@ def texts_in(reply: str, query: str) -> list[str]:
 
     Returns:
         Texts without marks, labels and quotes.
+
+    >>> texts_in('["What is A?", "How is A?"]', "A"), texts_in("Sure:\n- what is A", "A")
+    (['What is A?', 'How is A?'], ['what is A'])
     """
     text = visible_text(reply)
     value = read_json(text, lambda found: bool(listed(found)))
@@ -180,7 +183,11 @@ def _parted(line: str) -> list[str]:
 
 
 def listed(value: Any, *, keys: Sequence[str] = _TEXT_KEYS) -> list[str]:
-    """Return the texts of a JSON list, or of the first list in an object; else none."""
+    """Return the texts of a JSON list, or of the first list in an object; else none.
+
+    >>> listed({"queries": [{"query": "a"}, "b", 3]})
+    ['a', 'b']
+    """
     if isinstance(value, dict):
         lists = [found for found in value.values() if isinstance(found, list)]
         return next((texts for found in lists if (texts := listed(found))), [])

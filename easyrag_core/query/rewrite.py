@@ -210,7 +210,11 @@ def parse_rewrite(
 
 
 def rewritten(value: Any) -> str | None:
-    """Return the rewritten question in a JSON object or a list of one, if there is one."""
+    """Return the rewritten question in a JSON object or a list of one, if there is one.
+
+    >>> rewritten({"query": " Redis price "}), rewritten({"answer": 3})
+    ('Redis price', None)
+    """
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
         return value[0].strip()
     if isinstance(value, dict):
