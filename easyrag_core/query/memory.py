@@ -28,7 +28,8 @@ _MOST_ITEMS: Final = 12
 _LONGEST_ITEM: Final = 120
 _LONGEST_MESSAGE: Final = 1000
 # So much of an assistant's sentence in a note is its answer.
-_QUOTED_ENOUGH: Final = 24
+_QUOTED_ENOUGH: Final = 20
+_QUOTED_ENOUGH_ZH: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ def parse_summary(
     strict: bool = False,
     on_event: EventHandler | None = None,
 ) -> MemoryState:
-    """Merge a model's notes into the state.
+    """Merge a model's notes into the state; `ConversationMemory` shows how.
 
     A part that the model leaves out stays as it was. Notes that repeat what the assistant said
     are left out, and each part is bounded.
@@ -256,7 +257,8 @@ def _items(given: Sequence[Any], said: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_answer(key: str, said: Sequence[str]) -> bool:
-    return len(key) >= _QUOTED_ENOUGH and any(key in answer for answer in said)
+    enough = _QUOTED_ENOUGH_ZH if prompt_language(key) == "zh" else _QUOTED_ENOUGH
+    return len(key) >= enough and any(key in answer for answer in said)
 
 
 def _digest(before: str, messages: Sequence[Message]) -> str:

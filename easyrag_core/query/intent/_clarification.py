@@ -41,7 +41,7 @@ _FILLER_EN: Final = re.compile(
     r"|please|it is|it'?s|is|about|my|thanks|thank you|ok|okay|yes)\b|[#.,!:()\[\]]"
 )
 _FILLER_ZH: Final = re.compile(
-    r"^(?:嗯|好的?|那)*(?:我)?(?:要|想)?(?:选择?|问的?是?|说的?是?|指的?是?|看|查)*(?:的?是)?|[，。！、：（）()]"
+    r"^(?:嗯|好的?|那)*(?:我)?(?:要|想)?(?:选(?!项)择?|问的?是?|说的?是?|指的?是?|看|查)*(?:的?是)?|[，。！、：（）()]"
     r"|(?:吧|呢|啊|谢谢|就行|就好|即可|那个|这个|的)+$"
 )
 _NUMBER_ZH: Final = re.compile(

@@ -237,11 +237,8 @@ def _score(value: Any) -> float | None:
 def _matches(
     scores: Mapping[str, float], leaves: Mapping[str, IntentNode], rules: IntentRules
 ) -> list[IntentMatch]:
-    kept = [
-        IntentMatch(leaf, scores[id_])
-        for id_, leaf in leaves.items()
-        if scores.get(id_, -1.0) >= rules.min_score
-    ]
+    kept = [IntentMatch(leaves[id_], score) for id_, score in scores.items()]
+    kept = [match for match in kept if match.score >= rules.min_score]
     return sorted(kept, key=lambda match: -match.score)
 
 

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from easyrag_core.errors import InvalidParameterError, check_count
-from easyrag_core.index import BM25Index, BM25Params
+from easyrag_core.index import BM25Index, BM25Params, StandardAnalyzer
 from easyrag_core.query.intent._node import INTENT_LEVELS, IntentNode, node_from_dict
 
 __all__ = ["IntentTree"]
 
 _PARENT: Final = "parent_id"
+_STEM: Final = 5
+_WORDS: Final = StandardAnalyzer()
 
 
 class IntentTree:
@@ -46,7 +48,7 @@ class IntentTree:
             self._keep(root)
         self._leaves = tuple(node for node in self._nodes.values() if not node.children)
         self._spread = self._spread_leaves()
-        self._index = BM25Index(BM25Params.short_text())
+        self._index = BM25Index(BM25Params.short_text(), analyzer=_leaf_terms)
         self._index.add([leaf.id for leaf in self._leaves], list(map(self._text, self._leaves)))
 
     @classmethod
@@ -222,6 +224,16 @@ class IntentTree:
 
     def _text(self, leaf: IntentNode) -> str:
         return "\n".join([self.label(leaf.id), leaf.description, *leaf.examples])
+
+
+def _leaf_terms(text: str) -> list[str]:
+    """Words, and the beginnings of Latin ones: "rotate" finds "Rotating" without a stemmer."""
+    words = _WORDS(text)
+    return [*words, *(_beginning(word) for word in words if word.isascii() and word.isalpha())]
+
+
+def _beginning(word: str) -> str:
+    return f"{word[:_STEM]}*" if len(word) > _STEM else f"{word.removesuffix('s')}*"
 
 
 def _checked(nodes: Any) -> list[IntentNode]:
