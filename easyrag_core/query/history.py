@@ -44,6 +44,9 @@ def spoken_messages(history: Iterable[Message]) -> list[Message]:
 
     Raises:
         InvalidParameterError: Something is no `Message`.
+
+    >>> [said.content for said in spoken_messages([Message("tool", "x"), Message("user", "hi")])]
+    ['hi']
     """
     spoken = []
     for message in history:

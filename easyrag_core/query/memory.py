@@ -224,6 +224,11 @@ def parse_summary(
 
     Raises:
         OutputParseError: In strict mode, for an unusable reply.
+
+    >>> talk, state = [Message("user", "Redis?"), Message("user", "Price?")], MemoryState()
+    >>> step = ConversationMemory(window=2).due(talk, state)
+    >>> parse_summary('{"topics": ["Redis"]}', step, state).notes.topics
+    ('Redis',)
     """
     if state != step.state:
         return state

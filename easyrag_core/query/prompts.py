@@ -150,6 +150,10 @@ def templates_of(
 
     Raises:
         InvalidParameterError: A placeholder is missing or unknown, or it is no template.
+
+    >>> ours = {"en": PromptTemplate("", "{question}"), "zh": PromptTemplate("", "{question}")}
+    >>> templates_of(None, ours, needed=frozenset({"question"})) == ours
+    True
     """
     chosen = dict(defaults)
     if isinstance(given, PromptTemplate):

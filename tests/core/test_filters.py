@@ -118,7 +118,7 @@ def test_filters_combine():
         lambda: Condition("a", "like", 1),
         lambda: Condition("a", "eq", None),
         lambda: Condition("a", "eq", math.nan),
-        lambda: Condition("a", "gt", True),
+        lambda: Condition("a", "gt", value=True),
         lambda: Condition("a", "gt", [1]),
         lambda: Condition("a", "in", "abc"),
         lambda: Condition("a", "in", [None]),
@@ -335,7 +335,8 @@ REPLIES = [
     ('[{"field": "year", "operator": "eq", "value": 2020}]', 1),
     ('{"field": "year", "operator": "eq", "value": 2020}', 1),
     (
-        '<think>{"conditions": []}</think>```json\n{"filters": [{"key": "year", "op": "=", "value": 1}]}```',
+        '<think>{"conditions": []}</think>```json\n{"filters": '
+        '[{"key": "year", "op": "=", "value": 1}]}```',
         1,
     ),
     ('根据问题 [1]：{"条件": [{"字段": "year", "运算符": "等于", "值": 2020}]}', 1),

@@ -79,7 +79,7 @@ def test_the_blend_goes_with_score_fusion():
     queries = HistoryBlend().queries("Its price?", TALK)
     rankings = [[("price", 3.0), ("other", 1.0)], [("redis", 9.0), ("other", 1.0)]]
     fused = score_fusion(rankings, weights=[query.weight for query in queries])
-    assert [item.key for item in fused][0] == "price"
+    assert fused[0].key == "price"
 
 
 SMALL_TALK = [

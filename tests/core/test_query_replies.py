@@ -16,7 +16,7 @@ from easyrag_core.query import (
     parse_rewrite,
 )
 from easyrag_core.query._reply import fenced, read_json, unmarked, unquoted, visible_text
-from tests.data.replies import queries, rewrites
+from tests.data.replies import decompositions, queries, rewrites
 from tests.strategies import nasty_texts
 
 
@@ -71,44 +71,7 @@ def test_the_table_is_large_enough():
     assert len(chinese) + len(queries.CHINESE) >= 60
 
 
-DECOMPOSED = [
-    (
-        '{"rewrite": "What are Redis and Kafka?", "questions": ["What is Redis?", "What is Kafka?"]}',
-        "What are Redis and Kafka?",
-        ("What is Redis?", "What is Kafka?"),
-    ),
-    (
-        'Sure!\n```json\n{"rewrite": "What is Redis?", "questions": ["What is Redis?"]}\n```',
-        "What is Redis?",
-        ("What is Redis?",),
-    ),
-    ('{"rewrite": "What is Redis?", "questions": []}', "What is Redis?", ("What is Redis?",)),
-    ('{"rewrite": "What is Redis?"}', "What is Redis?", ("What is Redis?",)),
-    (
-        '{"rewrite": "What is Redis?", "questions": ["What is Redis?", "what is  redis", "1. Price?"]}',
-        "What is Redis?",
-        ("What is Redis?", "Price?"),
-    ),
-    (
-        '<think>{"rewrite": "no"}</think>{"rewrite": "Redis, Kafka?", "sub_questions": '
-        '[{"question": "Redis?"}, {"question": "Kafka?"}],}',
-        "Redis, Kafka?",
-        ("Redis?", "Kafka?"),
-    ),
-    (
-        '{"rewrite": "Redis?", "questions": ["a?", "b?", "c?", "d?", "e?", "f?"]}',
-        "Redis?",
-        ("a?", "b?", "c?", "d?"),
-    ),
-    (
-        '{"rewrite": "Redis?", "questions": ["I\'m sorry, I cannot", "Redis 是什么", 7, null]}',
-        "Redis?",
-        ("Redis?",),
-    ),
-]
-
-
-@pytest.mark.parametrize(("reply", "rewrite", "parts"), DECOMPOSED)
+@pytest.mark.parametrize(("reply", "rewrite", "parts"), decompositions.DECOMPOSED)
 def test_a_decomposition_is_read(reply, rewrite, parts):
     """Rewrite and sub-questions come from one object; not split is one equal to the rewrite."""
     read = parse_decomposition(reply, "What is Redis, and what is Kafka, price?")

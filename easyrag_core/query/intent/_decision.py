@@ -283,6 +283,9 @@ def cap_decisions(
 
     Returns:
         As many decisions, with fewer matches.
+
+    >>> cap_decisions([IntentDecision("?")])
+    [IntentDecision(question='?', outcome='abstain', matches=(), clarification=None)]
     """
     total = (rules or IntentRules()).max_total
     rest = sorted(
@@ -330,6 +333,13 @@ def parse_judgement(
 
     Raises:
         OutputParseError: In strict mode, for an unusable reply.
+
+    >>> from easyrag_core.query import IntentTree
+    >>> tree = IntentTree.from_dicts([{"id": "a", "name": "A"}, {"id": "b", "name": "B"}])
+    >>> reply = '[{"id": "a", "score": 1}, {"id": "b", "score": 0.7}]'
+    >>> decision = parse_intents(reply, tree, ["?"])[0]
+    >>> decision.outcome, parse_judgement('{"ask": false, "id": "b"}', decision, tree).best.id
+    ('judge', 'b')
     """
     if decision.outcome != "judge" or decision.clarification is None:
         return decision
@@ -358,6 +368,12 @@ def resolve_clarification(
     Returns:
         A decision to route, or to abstain when the user wants none of them; `None` when the
         reply is a question of its own.
+
+    >>> from easyrag_core.query import IntentTree
+    >>> tree = IntentTree.from_dicts([{"id": "a", "name": "A"}, {"id": "b", "name": "B"}])
+    >>> asked = Clarification("?", (IntentOption("a", "A"), IntentOption("b", "B")))
+    >>> resolve_clarification(asked, "第二个", tree).best.id
+    'b'
     """
     chosen = clarification.read(reply)
     if chosen is None:
