@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from easyrag_core.query._scripts import CJK, is_in_script_of
+from easyrag_core.query._scripts import CJK, is_in_script_of, prompt_language
 from easyrag_core.query.history import text_key
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ _REFUSAL: Final = re.compile(
     r"|i (?:cannot|can't|can not|could not|couldn't|don't|do not|won't|will not|am unable to)"
     r" (?:help|assist|answer|rewrite|rephrase|provide|fulfill?|comply|determine|generate|create"
     r"|process|browse|see any|find (?:any|the)|have (?:access|enough|information|context|any|the"
-    r"|real-time)|know (?:the|what|which))"
+    r"|real-time)|know\b)"
     r"|there is (?:no|not enough|insufficient) (?:\w+ )?(?:history|context|information)"
     r"|(?:no|insufficient|not enough) (?:context|information|history)\b"
     r"|(?:could you )?(?:please )?(?:provide|clarify|share|specify) (?:more|the|your|what|a|me)"
+    r"|(?:could|can|would) you (?:please )?(?:clarify|provide|specify|share|elaborate)"
+    r"|what do you mean\b|请问(?:您|你)(?:指|说)"
     r"|none$|n/?a$|null$|undefined$|unknown$|empty$|no (?:rewrite|change|answer)\b"
     r"|(?:很|非常)?抱歉|对不起|不好意思|我?(?:无法|不能|没法|没有办法)(?:为您|为你|给您)?"
     r"(?:回答|提供|改写|重写|确定|满足|帮助|处理|理解|判断|访问|生成|拆分|协助)"
@@ -37,7 +39,7 @@ _REFUSAL: Final = re.compile(
     re.IGNORECASE,
 )
 _ANSWER: Final = re.compile(
-    r"(?:(?:yes|no|yeah|nope)\s*[,.!，]|(?:the )?(?:short |final )?answer(?: is|:|：)"
+    r"(?:(?:yes|no|yeah|nope)\s*[,.!，]|(?:the )?(?:short |final )?answer(?: is|:|：)|a\s*[:：]"
     r"|(?:based on|according to|from|given) (?:the|your|our|my) (?:above |previous |provided )?"
     r"(?:context|history|conversation|information|documents?|chat|text|passage)"
     r"|(?:是的|不是的?|对的|没错|可以的|不可以|不能)\s*[,，。.!！]|答案(?:是|：|:)|答\s*[:：]|回答\s*[:：]"
@@ -48,7 +50,7 @@ _ASKS: Final = re.compile(
     r"[?？]|\b(?:who|whom|whose|what|which|when|where|why|how|is there|are there|whether|list"
     r"|explain|describe|show|tell|give|find|compare|define|summari[sz]e|translate|name|search"
     r"|provide|outline|discuss|write|look up|please|can|could|does|did|do|should|would)\b"
-    r"|什么|怎么|怎样|如何|为何|为什么|哪|谁|多少|几|吗|呢|是否|能否|可否|请|介绍|列出|说明|解释|比较|对比|查询|总结|描述|分析|告诉|给出",
+    r"|什么|怎么|怎样|如何|为何|为什么|哪|谁|多少|几|吗|呢|是否|能否|可否|(?<!申)请(?!假)|介绍|列出|说明|解释|比较|对比|查询|总结|描述|分析|告诉|给出",
     re.IGNORECASE,
 )
 _STATEMENT_END: Final = re.compile(r"(?:[^.\s]{2}\.|[。!！])[\"”’')）]*\Z")
@@ -59,6 +61,7 @@ _ECHO: Final = re.compile(
 _WORD: Final = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
 _STEM: Final = 4
 _QUOTED_ENOUGH: Final = 40
+_QUOTED_ENOUGH_ZH: Final = 12
 _KNOWN_SHARE: Final = 0.4
 # Words that a complete question may need whatever it is about.
 _FUNCTION_WORDS: Final = frozenset(
@@ -157,9 +160,10 @@ def _is_answer(text: str, question: str) -> bool:
 
 def _is_copy(key: str, message: Message) -> bool:
     said = text_key(message.content)
-    return key == said or (
-        message.role == "assistant" and len(key) >= _QUOTED_ENOUGH and key in said
-    )
+    if key == said or message.role != "assistant":
+        return key == said
+    enough = _QUOTED_ENOUGH_ZH if prompt_language(key) == "zh" else _QUOTED_ENOUGH
+    return len(key) >= enough and key in said and not _ASKS.search(key)
 
 
 def _words(text: str) -> set[str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = [
     "fenced",
     "has_label",
+    "is_heading",
     "is_preamble",
     "read_json",
     "unlabelled",
@@ -38,34 +39,59 @@ _ANSWER_WORDS: Final = (
 _CONSENT: Final = re.compile(
     r"(?:(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|great|got it|no problem"
     r"|understood)\b(?:\s*[!,.:—–-]+\s*|\s+(?=here\b|i\b)|\s*$)"
-    r"|(?:好的?呀?|当然(?:可以)?|没问题|可以的?|明白了?|收到|了解了?)(?:\s*[，,。.!！：:~～]+\s*|\s*$))",
+    r"|(?:好的?呀?|嗯+|当然(?:可以)?|没问题|可以的?|明白了?|收到|了解了?)(?:\s*[，,。.!！：:~～]+\s*|\s*$))",
     re.IGNORECASE,
 )
 _ANNOUNCEMENT: Final = re.compile(
     r"(?:"
     r"(?:here(?:'s|’s| is| are)|below (?:is|are)|the following (?:is|are)|these are|this is"
+    r"|you (?:could|can|may|might) (?:ask|search|use|try)"
     r"|i(?:'ve|’ve| have| would|'d|’d| will|'ll|’ll)?\s+(?:rewr\w+|rephras\w+|generat\w+"
     r"|reformul\w+|suggest\w*|made|split))\b"
     rf"[^:：\n]{{0,120}}?(?:\b{_ANSWER_WORDS}\b[^:：\n]{{0,80}})?[:：]"
+    r"|(?:let me|i(?:'ll|’ll| will| can))\s+(?:rewr|rephras|generat|reformul)\w*[^.:\n]{0,60}\."
     r"|(?:以下|下面|如下|这里|这|这些)(?:是|为)?[^：:\n，。？?]{0,50}[：:]"
     r"|(?:我|已)[^：:\n]{0,12}(?:改写|重写|生成|拆分|优化)[^：:\n]{0,30}[：:]"
+    r"|(?:我来|我会|让我)[^。：:\n]{0,20}(?:改写|重写|生成|拆分)[^。：:\n]{0,10}。"
     r"|(?:根据|结合|基于|按照)[^：:\n]{0,40}(?:改写|重写|如下|生成|拆分)[^：:\n]{0,20}[：:]"
+    r"|(?:(?:根据|结合|基于)[^，：:\n]{1,20}，)?(?:您|你|用户)(?:想问|要问|问|的问题)的?(?:是|为)?[：:]"
     r")\s*",
     re.IGNORECASE,
 )
-_LABEL: Final = re.compile(
-    r"(?:"
-    r"(?:(?:the|my|final|new|your)\s+)*(?:re-?written|re-?phrased|reformulated|stand-?alone"
-    r"|self-contained|condensed|improved|optimi[sz]ed|search|final|clear|contextuali[sz]ed|complete)"
-    rf"(?:[\s,-]+(?:standalone|stand-alone|search|user|final|follow-up|version of the))*"
+_REWRITTEN: Final = (
+    r"(?:(?:the|my|final|new|your|follow-?up)\s+)*(?:re-?written|re-?phrased|reformulated"
+    r"|stand-?alone|self-contained|condensed|improved|optimi[sz]ed|search|final|clear"
+    r"|contextuali[sz]ed|complete)"
+    r"(?:[\s,-]+(?:standalone|stand-alone|search|user|final|follow-up|version of the))*"
     rf"[\s-]+{_ANSWER_WORDS}(?:\s+(?:is|would be|could be))?"
-    r"|(?:output|result|rewrite|rewritten|reformulation|query|question|final answer)"
-    r"|(?:最终|最后)?的?(?:改写|重写|优化|转写|完整|独立|标准|检索|搜索|查询|新|规范)"
-    r"(?:之?后)?的?(?:完整|独立|检索|搜索|查询|标准|用户)?的?(?:问题|查询|问句|句子|语句|检索词|结果|内容|版本|词)?"
-    r"(?:是|为|如下)?"
-    r"|(?:输出|结果|问题|问句)(?:是|为|如下)?"
-    r")\s*(?:[:：]|(?<=[是为])(?=[\"“「『]))\s*",
+)
+_REWRITTEN_ZH: Final = (
+    r"(?:(?:您|你|用户|该|这个|当前)的?(?:问题|提问|查询)?)?(?:可以?|应该?|能)?被?"
+    r"(?:最终|最后)?的?(?:改写|重写|优化|转写|完整|独立|标准|检索|搜索|查询|新|规范|最终|最后)"
+    r"(?:之?后)?的?(?:完整|独立|检索|搜索|查询|标准|用户)?的?"
+    r"(?:问题|查询|问句|句子|语句|检索词|结果|内容|版本|词)?(?:是|为|成|如下)?"
+)
+_LABEL: Final = re.compile(
+    rf"(?:(?:{_REWRITTEN}|{_REWRITTEN_ZH}|(?:follow-?up\s+)?(?:rewrite|rewritten|reformulation))"
+    r"\s*(?:[:：]|→|=>|[-–—]\s)"
+    r"|(?:output|result|query|question|final answer|(?:输出|结果|问题|问句)(?:是|为|如下)?)\s*[:：]"
+    rf"|{_REWRITTEN_ZH}(?<=[是为成])(?=[\"“「『])"
+    rf"|[【\[](?:{_REWRITTEN}|{_REWRITTEN_ZH})[】\]]"
+    r")\s*",
     re.IGNORECASE,
+)
+# Names its text so clearly that it may stand behind prose.
+_LABEL_INSIDE: Final = re.compile(
+    r"\b(?:re-?written|re-?phrased|reformulated|stand-?alone)\s+(?:(?:standalone|search)\s+)?"
+    r"(?:question|query)(?:\s+(?:is|would be))?\s*:\s*(?=\S)"
+    r"|改写后的?(?:独立|完整|检索)?(?:问题|查询|问句)(?:是|为|如下)?\s*[:：]\s*(?=\S)",
+    re.IGNORECASE,
+)
+_HEADING: Final = re.compile(r"#{1,6}\s+")
+_TAGGED: Final = re.compile(
+    r"<(query|question|answer|output|result|response|final|rewrite|rewritten|queries"
+    r"|(?:rewritten|standalone|final|search)[_-]?(?:query|question))>(.{0,5000}?)</\1>",
+    re.IGNORECASE | re.DOTALL,
 )
 
 _QUOTES: Final = {
@@ -80,6 +106,8 @@ _QUOTES: Final = {
     "«": "»",
     "„": "“",
     "＂": "＂",
+    "[": "]",
+    "【": "】",
 }
 _EMPHASIS: Final = re.compile(r"(?<!\w)(\*\*|__)(?=\S)(.{1,500}?)(?<=\S)\1(?!\w)")
 
@@ -151,11 +179,13 @@ def visible_text(reply: str) -> str:
 
 
 def fenced(text: str) -> str:
-    r"""Return what stands in the first code fence, or the text itself when there is none.
+    r"""Return what stands in the first code fence or tag, or the text itself without one.
 
     >>> fenced("Here:\n```text\nRedis price\n```\nGood luck"), fenced("Redis price")
     ('Redis price', 'Redis price')
     """
+    if tagged := _TAGGED.search(text):
+        text = tagged[2].strip()
     opening = _FENCE.search(text)
     if opening is None:
         inline = _INLINE_FENCE.search(text)
@@ -191,16 +221,28 @@ def unlabelled(line: str) -> str:
     >>> unlabelled("好的，改写后的问题：Redis 的价格")
     'Redis 的价格'
     """
-    text = _EMPHASIS.sub(r"\2", line.strip())
+    text = _plain_line(line)
     for pattern in (_CONSENT, _ANNOUNCEMENT, _LABEL):
         if found := pattern.match(text):
             text = text[found.end() :].strip().removeprefix("**").strip()
-    return text
+    inside = _LABEL_INSIDE.search(text)
+    return text[inside.end() :] if inside else text
+
+
+def _plain_line(line: str) -> str:
+    """Remove emphasis and the signs of a heading."""
+    return _HEADING.sub("", _EMPHASIS.sub(r"\2", line.strip()), count=1)
 
 
 def has_label(line: str) -> bool:
     """Say whether a line names what follows: `Rewritten query: …`."""
-    return _LABEL.match(_EMPHASIS.sub(r"\2", line.strip())) is not None
+    text = _plain_line(line)
+    return bool(_LABEL.match(text) or _LABEL_INSIDE.search(text))
+
+
+def is_heading(line: str) -> bool:
+    """Say whether a line is a Markdown heading."""
+    return _HEADING.match(line.strip()) is not None
 
 
 def unmarked(line: str) -> tuple[str, bool]:

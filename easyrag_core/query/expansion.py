@@ -10,6 +10,7 @@ from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_query, longest_query
 from easyrag_core.query._reply import (
     fenced,
+    is_heading,
     read_json,
     unlabelled,
     unmarked,
@@ -169,6 +170,7 @@ def texts_in(reply: str, query: str) -> list[str]:
 
 def _lines(text: str) -> list[str]:
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[:3] != "```"]
+    lines = [line for line in lines if not is_heading(line)]
     if len(lines) <= 2:
         # "1. What is A? 2. How is A?" on one line.
         lines = [part for line in lines for part in _parted(line)]

@@ -12,6 +12,7 @@ from easyrag_core.query._guards import fault_of_rewrite
 from easyrag_core.query._reply import (
     fenced,
     has_label,
+    is_heading,
     read_json,
     unlabelled,
     unmarked,
@@ -53,6 +54,10 @@ _REMARK: Final = re.compile(
     r"|changes?|解释|说明|注意?|备注|理由|原因|原问题|原始问题|改写(?:理由|说明|原因))\s*(?:\*\*)?\s*[:：]",
     re.IGNORECASE,
 )
+
+_REPLY: Final = re.compile(r"(?:answer|response|回答|答案?)\s*[:：]", re.IGNORECASE)
+# A remark behind the question's end; brackets before it belong to the question.
+_ASIDE: Final = re.compile(r"(?<=[?？])\s*[(（][^()（）]*[)）][\s.。]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +240,11 @@ def query_in(reply: str) -> str:
     if value is not None:
         return rewritten(value) or ""
     lines = [line.strip() for line in fenced(text).splitlines()]
+    lines = [line for line in lines if not is_heading(line)] or lines
     labelled = next((at for at, line in enumerate(lines) if has_label(line)), 0)
     paragraph = _first_paragraph(lines[labelled:])
-    return unquoted(unmarked(unquoted(paragraph))[0])
+    query = unquoted(unmarked(unquoted(paragraph))[0])
+    return _ASIDE.sub("", query)
 
 
 def _first_paragraph(lines: Sequence[str]) -> str:
@@ -245,7 +252,8 @@ def _first_paragraph(lines: Sequence[str]) -> str:
     said: list[str] = []
     for line in lines:
         rest = unlabelled(line)
-        if said and (not line or _REMARK.match(line) or unmarked(line)[1]):
+        ends = not line or _REMARK.match(line) or _REPLY.match(line) or unmarked(line)[1]
+        if said and ends:
             break
         if rest and not (said == [] and _REMARK.match(line)):
             said.append(rest)

@@ -334,11 +334,8 @@ REPLIES = [
     ('{"conditions": [{"field": "year", "operator": "eq", "value": 2020}]}', 1),
     ('[{"field": "year", "operator": "eq", "value": 2020}]', 1),
     ('{"field": "year", "operator": "eq", "value": 2020}', 1),
-    (
-        '<think>{"conditions": []}</think>```json\n{"filters": '
-        '[{"key": "year", "op": "=", "value": 1}]}```',
-        1,
-    ),
+    ('```json\n{"filters": [{"key": "year", "op": "=", "value": 1}]}\n```', 1),
+    ('<think>{"conditions": []}</think>[{"key": "year", "op": "=", "value": 1}]', 1),
     ('根据问题 [1]：{"条件": [{"字段": "year", "运算符": "等于", "值": 2020}]}', 1),
     ('{"conditions": []}', 0),
     ("[]", 0),
