@@ -89,7 +89,7 @@ _LABEL_INSIDE: Final = re.compile(
 )
 _HEADING: Final = re.compile(r"#{1,6}\s+")
 _TAGGED: Final = re.compile(
-    r"<(query|question|answer|output|result|response|final|rewrite|rewritten|queries"
+    r"<(query|question|answer|output|result|response|final|rewrite|rewritten"
     r"|(?:rewritten|standalone|final|search)[_-]?(?:query|question))>(.{0,5000}?)</\1>",
     re.IGNORECASE | re.DOTALL,
 )
@@ -124,7 +124,8 @@ _NUMBER: Final = (
     r"|[①-⑳⑴-⒇⒈-⒛❶-❿➀-➓㈠-㈩]\s*[.、:：]?\s*"
     rf"|[(（\[【]\s*(?:{_QUESTION_WORD}\s*)?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[)）\]】]\s*[.、:：]?\s*"
     r"|\d{1,2}\s*[)）、．]\s*|\d{1,2}\s*[.。](?!\d|\w+\()\s*|\d{1,2}\s*[:：](?!\s*\d)\s*"
-    r"|\d{1,2}\s+[-–—]\s+"
+    r"|\d{1,2}\s+[-–—]\s+|\d{1,2}/\s+|#\d{1,2}[.:)]?\s+|[Ⅰ-Ⅻⅰ-ⅻ]\s*[.、)）]\s*"
+    rf"|{_QUESTION_WORD}\s+[A-Ha-h]\s*[:：]\s*"
     rf"|{_QUESTION_WORD}\s*#?\s*\d{{1,2}}\s*(?:[:：.)）、](?!\d)|\s[-–—]\s)\s*"
     rf"|第?\s*{_CHINESE_WORD}\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[:：.)）、](?!\d)\s*"
     rf"|第\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*(?:个|条|种)?\s*{_CHINESE_WORD}?\s*[:：、，](?!\d)\s*"
@@ -138,7 +139,7 @@ _MOST_STARTS: Final = 50
 _LONGEST_JSON: Final = 100_000
 _TRAILING_COMMA: Final = re.compile(r",(\s*[}\]])")
 _SINGLE_QUOTED: Final = re.compile(
-    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}])){0,1000})'(?=\s*[,:\]}])"
+    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}])){0,400})'(?=\s*[,:\]}])"
 )
 # After a closing quote: the end, a full stop and prose, or a remark in brackets.
 _AFTER_QUOTE: Final = re.compile(
@@ -184,8 +185,8 @@ def fenced(text: str) -> str:
     >>> fenced("Here:\n```text\nRedis price\n```\nGood luck"), fenced("Redis price")
     ('Redis price', 'Redis price')
     """
-    if tagged := _TAGGED.search(text):
-        text = tagged[2].strip()
+    if tagged := [found[2].strip() for found in _TAGGED.finditer(text)]:
+        text = "\n\n".join(tagged)
     opening = _FENCE.search(text)
     if opening is None:
         inline = _INLINE_FENCE.search(text)

@@ -40,7 +40,29 @@ _CLOSING: Final = re.compile(
     r"|希望|如果(?:您|你)|以上|这些|请告诉我|注[:：]|说明[:：])",
     re.IGNORECASE,
 )
-_INLINE: Final = re.compile(r"(?<=\S)\s+(?=[(（]?\d{1,2}(?:[)）、．]|\.(?!\d))\s*\S)")
+_LONGEST_LINE: Final = 10_000
+_REMARKS: Final = re.compile(
+    r"(?:\*\*)?(?:explanations?|notes?|reason(?:ing)?|rationale|解释|说明|备注|理由)(?:\*\*)?\s*[:：]",
+    re.IGNORECASE,
+)
+_FIRST: Final = re.compile(r"[(（]?1\s*[.)）、．]|①")
+_NUMBERED: Final = r"[(（]?\d{1,2}(?:[)）、．]|\.(?!\d))\s*\S"
+_INLINE: Final = re.compile(
+    rf"(?<=\S)\s+(?={_NUMBERED})|(?<=[?？;；。])(?={_NUMBERED})|(?<=\S)\s*(?=[②-⑳])"
+)
+_SEVERAL_QUOTED: Final = re.compile(
+    r"[\"“][^\"“”]+[\"”](?:\s*[,，;；、]\s*[\"“][^\"“”]+[\"”])+[.。]?"
+)
+_QUOTED: Final = re.compile(r"[\"“]([^\"“”]+)[\"”]")
+# "1. **Angle**: the query" names an angle, which is not searched.
+_ANGLE: Final = re.compile(
+    r"^(\s*(?:[-*•]|\d{1,2}[.)、])\s*)\*\*[^*\n]{1,40}(?:\*\*\s*[:：]|[:：]\s*\*\*)\s*(?=\S)"
+)
+_LETTERED: Final = re.compile(r"[A-Ha-h]\.\s+")
+_TABLE_RULE: Final = re.compile(r"\|[\s:|-]+\|")
+_JSON_BEGINS: Final = re.compile(r"\s*(?:\[\s*[\"{\[]|\{\s*\")")
+_JSON_TEXT: Final = re.compile(r"[\[,]\s*(\"(?:[^\"\\\n]|\\.){1,2000}\")")
+_NUMBERED_KEY: Final = re.compile(r".{0,40}\d\s*")
 
 
 class MultiQueryPrompt:
@@ -158,30 +180,68 @@ def texts_in(reply: str, query: str) -> list[str]:
     value = read_json(text, lambda found: bool(listed(found)))
     if value is not None:
         return [unquoted(unmarked(found)[0]) for found in listed(value)]
-    lines = _lines(fenced(text))
+    inside = fenced(text)
+    if _JSON_BEGINS.match(inside):
+        # Cut off in the middle: what was written out is good.
+        found = read_json(f"[{','.join(_JSON_TEXT.findall(inside))}]", bool)
+        return listed(found)
+    lines = _lines(inside)
     # A line that is far too long is an essay; its marks are not worth looking for.
     longest = 2 * longest_query(query)
-    read = [unmarked(line) for line in lines if len(line) <= longest]
+    read = [unmarked(_ANGLE.sub(r"\1", line)) for line in lines if len(line) <= longest]
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
-    texts = [unquoted(unlabelled(line)) for line, _ in read if not _CLOSING.match(line)]
+    texts = [_bare(line) for line, _ in read if not _CLOSING.match(line)]
     return [text for text in texts if text and text[-1] not in ":："]
+
+
+def _bare(line: str) -> str:
+    return unquoted(unlabelled(line).rstrip(";；,，、 "))
 
 
 def _lines(text: str) -> list[str]:
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[:3] != "```"]
-    lines = [line for line in lines if not is_heading(line)]
+    lines = _without_table([line for line in lines if not is_heading(line)])
+    remarks = (at for at, line in enumerate(lines) if at and _REMARKS.match(line))
+    lines = lines[: next(remarks, len(lines))]
     if len(lines) <= 2:
         # "1. What is A? 2. How is A?" on one line.
         lines = [part for line in lines for part in _parted(line)]
+    letters = [line[0].casefold() for line in lines if _LETTERED.match(line)]
+    if letters[:2] == ["a", "b"]:
+        lines = [_LETTERED.sub("- ", line, count=1) for line in lines]
     return lines
+
+
+def _without_table(lines: list[str]) -> list[str]:
+    """Replace the rows of a table by their longest cells, its head by nothing."""
+    kept: list[str] = []
+    for line in lines:
+        if _TABLE_RULE.fullmatch(line):
+            kept = kept[:-1]
+        elif len(line) > 2 and line[0] == line[-1] == "|":
+            kept.append("- " + max(line.split("|"), key=len).strip())
+        else:
+            kept.append(line)
+    return kept
 
 
 def _parted(line: str) -> list[str]:
     rest = unlabelled(line)
-    if len(rest) > 10_000 or not re.match(r"[(（]?1\s*[.)）、．]", rest):
+    if len(rest) > _LONGEST_LINE:
         return [line]
-    return _INLINE.split(rest)
+    if _SEVERAL_QUOTED.fullmatch(rest):
+        return _QUOTED.findall(rest)
+    parts = _INLINE.split(rest) if _FIRST.match(rest) else []
+    return parts if len(parts) > 1 else [line]
+
+
+def _values(value: Any) -> list[Any]:
+    """A list itself, or the texts that an object numbers: `{"query1": …, "query2": …}`."""
+    if isinstance(value, dict):
+        numbered = [key for key in value if _NUMBERED_KEY.fullmatch(key)]
+        return [value[key] for key in numbered if isinstance(value[key], str)]
+    return value if isinstance(value, list) else []
 
 
 def listed(value: Any, *, keys: Sequence[str] = _TEXT_KEYS) -> list[str]:
@@ -191,8 +251,8 @@ def listed(value: Any, *, keys: Sequence[str] = _TEXT_KEYS) -> list[str]:
     ['a', 'b']
     """
     if isinstance(value, dict):
-        lists = [found for found in value.values() if isinstance(found, list)]
-        return next((texts for found in lists if (texts := listed(found))), [])
+        lists = [_values(found) for found in value.values()]
+        return next((texts for found in lists if (texts := listed(found))), _values(value))
     if not isinstance(value, list):
         return []
     texts = []
