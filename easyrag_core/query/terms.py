@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from bisect import bisect, bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,8 @@ _logger = logging.getLogger(__name__)
 
 # Letters and digits of scripts that part words by spaces.
 _SPACED: Final = re.compile(rf"[^\W{CJK}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff]")
+# Each round leaves more terms alone; texts that need many are made up to need them.
+_MOST_ROUNDS: Final = 8
 _NO_PRIORITY: Final = float("-inf")
 
 
@@ -138,6 +141,27 @@ class TermMap:
         """
         if not isinstance(text, str):
             raise InvalidParameterError("text", text, "give a text")
+        found = self._settled(text)
+        return [] if found and self._settled(_mapped(text, found)[0]) else found
+
+    def _settled(self, text: str) -> list[TermMatch]:
+        """Find what to replace, without what would make more to replace."""
+        found, left = self._found(text), list[TermMatch]()
+        for _ in range(_MOST_ROUNDS):
+            mapped, places = _mapped(text, found)
+            # Beside what stands there, a replacement may look like part of another term. Such a
+            # term is left alone, or mapping twice would go on where mapping once had stopped.
+            left_alone = {_moved(match, found, places) for match in left}
+            again = [m for m in self._found(mapped) if (m.start, m.end) not in left_alone]
+            if not again or not found:
+                return found
+            touched = {at for at, place in enumerate(places) if _meets(place, again)}
+            touched = touched or {0}
+            left += [match for at, match in enumerate(found) if at in touched]
+            found = [match for at, match in enumerate(found) if at not in touched]
+        return []
+
+    def _found(self, text: str) -> list[TermMatch]:
         folded = _folded(text)
         found, at = [], 0
         while at < len(folded):
@@ -175,11 +199,35 @@ class TermMap:
         Raises:
             InvalidParameterError: It is no text.
         """
-        pieces, last = [], 0
-        for match in self.matches(text):
-            pieces += [text[last : match.start], match.replacement]
-            last = match.end
-        return "".join([*pieces, text[last:]])
+        return _mapped(text, self.matches(text))[0]
+
+
+def _mapped(text: str, matches: Sequence[TermMatch]) -> tuple[str, list[tuple[int, int]]]:
+    """Replace matches, and return where the replacements stand."""
+    pieces: list[str] = []
+    places, last, size = [], 0, 0
+    for match in matches:
+        pieces += [text[last : match.start], match.replacement]
+        start = size + match.start - last
+        size = start + len(match.replacement)
+        places.append((start, size))
+        last = match.end
+    return "".join([*pieces, text[last:]]), places
+
+
+def _moved(
+    match: TermMatch, replaced: Sequence[TermMatch], places: Sequence[tuple[int, int]]
+) -> tuple[int, int]:
+    """Return where a match stands once others are replaced."""
+    before = bisect(replaced, match.start, key=lambda other: other.start) - 1
+    shift = places[before][1] - replaced[before].end if before >= 0 else 0
+    return match.start + shift, match.end + shift
+
+
+def _meets(place: tuple[int, int], matches: Sequence[TermMatch]) -> bool:
+    """Whether one of the matches, in order, touches a place."""
+    first = bisect_left(matches, place[0], key=lambda match: match.end)
+    return first < len(matches) and matches[first].start <= place[1]
 
 
 def _listed(terms: Any) -> list[Any]:

@@ -83,6 +83,21 @@ def test_replacements_are_never_replaced_again(terms, text):
 
 
 @given(
+    st.dictionaries(
+        st.text("甲乙a ", min_size=1, max_size=3).filter(str.strip),
+        st.text("甲乙a ", max_size=4),
+        max_size=3,
+    ),
+    st.text("甲乙a ", max_size=8),
+)
+def test_any_map_applied_twice_is_applied_once(terms, text):
+    """Chains, circles, terms inside replacements and borders that meet."""
+    mapping = TermMap(terms)
+    once = mapping.apply(text)
+    assert mapping.apply(once) == once
+
+
+@given(
     st.lists(st.sampled_from(["平安", "社保", "险种", "k8s", "ai", "ml ops"]), unique=True),
     st.lists(
         st.sampled_from(["平安", "社保", "险种", "k8s", "ai", "ml ops", "保司", " ", "x", "，"])
@@ -94,6 +109,14 @@ def test_applying_twice_changes_nothing(terms, pieces):
         mapping = TermMap({term: form.format(term) for term in terms})
         once = mapping.apply("".join(pieces))
         assert mapping.apply(once) == once
+
+
+def test_a_replacement_that_completes_another_term_is_left_alone():
+    """Mapping once and mapping twice give the same, whatever meets at a border."""
+    mapping = TermMap({"丙丙": "甲", "乙甲": "丁"})
+    assert mapping.apply("丙丙") == "甲"
+    assert mapping.apply("乙丙丙") == "乙丙丙"
+    assert mapping.apply("乙丙丙和丙丙") == "乙丙丙和甲"
 
 
 def test_many_terms_and_long_texts_are_quick():
