@@ -10,6 +10,7 @@ from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_query, fault_of_rewrite
 from easyrag_core.query._reply import read_json, unmarked, unquoted, visible_text
+from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import DECOMPOSE
 from easyrag_core.query.expansion import distinct_queries, listed
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from easyrag_core.events import EventHandler
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.prompts import Message, TemplateChoice
 
 __all__ = ["DecomposePrompt", "Decomposition", "parse_decomposition", "split_questions"]
@@ -91,6 +93,13 @@ class DecomposePrompt:
     def max_questions(self) -> int:
         """The most sub-questions."""
         return self._max_questions
+
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema; `parse_decomposition` reads it."""
+        questions = array_of(text("A sub-question."), f"At most {self._max_questions}.")
+        told = "A question made complete and taken apart."
+        return object_of("Decomposition", told, rewrite=text("The whole."), questions=questions)
 
     def window(self, question: str, history: Sequence[Message]) -> list[Message]:
         """Return the messages that the model sees, for `parse_decomposition`."""
@@ -179,8 +188,8 @@ def _listed(value: dict[str, Any]) -> list[str]:
 
 
 def _parts(value: dict[str, Any], question: str) -> list[str]:
-    texts = [unquoted(unmarked(text)[0]) for text in _listed(value)]
-    return distinct_queries(text for text in texts if fault_of_query(text, question) is None)
+    texts = [unquoted(unmarked(found)[0]) for found in _listed(value)]
+    return distinct_queries(part for part in texts if fault_of_query(part, question) is None)
 
 
 def split_questions(question: str, *, max_questions: int = 4) -> list[str]:

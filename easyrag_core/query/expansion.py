@@ -17,6 +17,7 @@ from easyrag_core.query._reply import (
     unquoted,
     visible_text,
 )
+from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import EXPAND
 from easyrag_core.query.history import text_key
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from easyrag_core.events import EventHandler
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.prompts import Message, TemplateChoice
 
 __all__ = ["MultiQueryPrompt", "distinct_queries", "listed", "parse_queries", "texts_in"]
@@ -93,6 +95,11 @@ class MultiQueryPrompt:
         """How many queries are wanted, the question itself included; 1 needs no call."""
         return self._count
 
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema, as `parse_queries` reads it."""
+        return object_of("Queries", "Other wordings.", queries=array_of(text("A search query.")))
+
     def variables(self, query: str) -> dict[str, str]:
         """Return what fills the placeholders, for a prompt of a framework's own kind."""
         return {"question": quoted(query), "count": str(max(1, self._count - 1))}
@@ -144,7 +151,7 @@ def parse_queries(
     if not isinstance(query, str):
         raise InvalidParameterError("query", query, "give a text")
     texts = texts_in(reply, query)
-    good = [text for text in texts if fault_of_query(text, query) is None]
+    good = [found for found in texts if fault_of_query(found, query) is None]
     if not good and count > 1:
         reason = (fault_of_query(texts[0], query) or "empty") if texts else "empty"
         report_degradation("expansion", reason, raw=reply, on_event=on_event, strict=strict)
@@ -176,11 +183,11 @@ def texts_in(reply: str, query: str) -> list[str]:
     >>> texts_in('["What is A?", "How is A?"]', "A"), texts_in("Sure:\n- what is A", "A")
     (['What is A?', 'How is A?'], ['what is A'])
     """
-    text = visible_text(reply)
-    value = read_json(text, lambda found: bool(listed(found)))
+    visible = visible_text(reply)
+    value = read_json(visible, lambda found: bool(listed(found)))
     if value is not None:
         return [unquoted(unmarked(found)[0]) for found in listed(value)]
-    inside = fenced(text)
+    inside = fenced(visible)
     if _JSON_BEGINS.match(inside):
         # Cut off in the middle: what was written out is good.
         found = read_json(f"[{','.join(_JSON_TEXT.findall(inside))}]", bool)
@@ -192,15 +199,15 @@ def texts_in(reply: str, query: str) -> list[str]:
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
     texts = [_bare(line) for line, _ in read if not _CLOSING.match(line)]
-    return [text for text in texts if text and text[-1] not in ":："]
+    return [bare for bare in texts if bare and bare[-1] not in ":："]
 
 
 def _bare(line: str) -> str:
     return unquoted(unlabelled(line).rstrip(";；,，、 "))
 
 
-def _lines(text: str) -> list[str]:
-    lines = [line for line in map(str.strip, text.splitlines()) if line and line[:3] != "```"]
+def _lines(inside: str) -> list[str]:
+    lines = [line for line in map(str.strip, inside.splitlines()) if line and line[:3] != "```"]
     lines = _without_table([line for line in lines if not is_heading(line)])
     remarks = (at for at, line in enumerate(lines) if at and _REMARKS.match(line))
     lines = lines[: next(remarks, len(lines))]
@@ -261,4 +268,4 @@ def listed(value: Any, *, keys: Sequence[str] = _TEXT_KEYS) -> list[str]:
             texts += [item[key] for key in keys if isinstance(item.get(key), str)][:1]
         elif isinstance(item, str):
             texts.append(item)
-    return [text.strip() for text in texts if text.strip()]
+    return [found.strip() for found in texts if found.strip()]

@@ -9,6 +9,7 @@ from easyrag_core.errors import InvalidParameterError
 from easyrag_core.filters import ExtractedConditions, FilterPolicy
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._reply import read_json, visible_text
+from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import EXTRACT
 from easyrag_core.query.prompts import quoted, templates_of
@@ -16,6 +17,7 @@ from easyrag_core.query.prompts import quoted, templates_of
 if TYPE_CHECKING:
     from easyrag_core.events import EventHandler
     from easyrag_core.filters import FilterField
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.prompts import Message, TemplateChoice
 
 __all__ = ["FilterExtractionPrompt", "parse_filters"]
@@ -45,12 +47,26 @@ class FilterExtractionPrompt:
             raise InvalidParameterError("policy", policy, "give a FilterPolicy")
         needed = frozenset({"fields", "question"})
         self._templates = templates_of(template, EXTRACT, needed=needed)
+        self._policy = policy
         self._fields = "\n".join(map(_told, policy.business_schema))
 
     @property
     def needed(self) -> bool:
         """Whether there is a field to ask for: without any, no call."""
         return bool(self._fields)
+
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema, closed over fields and operators; `parse_filters` reads it."""
+        fields = self._policy.business_schema
+        operators = dict.fromkeys(name for field in fields for name in field.operators)
+        value = {"description": "A text, number, boolean, or a list of them."}
+        condition = object_of(
+            field=text(enum=[field.name for field in fields]),
+            operator=text(enum=list(operators)),
+            value=value,
+        )
+        return object_of("Conditions", "Search conditions.", conditions=array_of(condition))
 
     def variables(self, question: str) -> dict[str, str]:
         """Return what fills the placeholders, for a prompt of a framework's own kind."""

@@ -91,7 +91,7 @@ class WeightedQuery:
     Attributes:
         text: What is searched.
         weight: For score fusion; 1 is the question's own.
-        origin: `question`, or `history`.
+        origin: `question`, `rewrite`, or `history`.
     """
 
     text: str
@@ -110,6 +110,7 @@ class HistoryBlend:
         history_weight: Weight of the last assistant turn, in [0, 1]; the question has 1.
         history_turns: How far back the turn may be, in messages of user and assistant.
         longest: Characters of the turn that are used; the rest is left out.
+        rewrite_weight: Weight of a model's rewrite, where there is one, in [0, 1].
 
     Raises:
         InvalidParameterError: For values outside these ranges.
@@ -122,24 +123,29 @@ class HistoryBlend:
     history_weight: float = 0.1
     history_turns: int = 4
     longest: int = 4000
+    rewrite_weight: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        weight = check_number("history_weight", self.history_weight)
-        if not 0 <= weight <= 1:
-            raise InvalidParameterError("history_weight", weight, "give a number from 0 to 1")
+        for name in ("history_weight", "rewrite_weight"):
+            weight = check_number(name, getattr(self, name))
+            if not 0 <= weight <= 1:
+                raise InvalidParameterError(name, weight, "give a number from 0 to 1")
         check_count("history_turns", self.history_turns)
         check_count("longest", self.longest, minimum=1)
 
-    def queries(self, question: str, history: Sequence[Message] = ()) -> list[WeightedQuery]:
-        """Return what to search: the question first, always.
+    def queries(
+        self, question: str, history: Sequence[Message] = (), *, rewrite: str | None = None
+    ) -> list[WeightedQuery]:
+        """Return what to search: the question first, always, whatever a model made of it.
 
         Args:
             question: As the user typed it.
             history: The conversation before it, oldest first.
+            rewrite: A model's standalone question, if there is one.
 
         Returns:
-            One or two queries.
+            One to three queries.
 
         Raises:
             InvalidParameterError: The question is no text, or the history holds no messages.
@@ -147,6 +153,8 @@ class HistoryBlend:
         if not isinstance(question, str):
             raise InvalidParameterError("question", question, "give a text")
         queries = [WeightedQuery(question)]
+        if rewrite and self.rewrite_weight > 0 and text_key(rewrite) != text_key(question):
+            queries.append(WeightedQuery(rewrite, float(self.rewrite_weight), "rewrite"))
         window = history_window(history, question, history_turns=self.history_turns)
         said = [message.content for message in window if message.role == "assistant"]
         if said and self.history_weight > 0:

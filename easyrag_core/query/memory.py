@@ -10,6 +10,7 @@ from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import is_refusal
 from easyrag_core.query._reply import read_json, unmarked, unquoted, visible_text
+from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import SUMMARIZE
 from easyrag_core.query.history import spoken_messages, text_key
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from easyrag_core.events import EventHandler
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.prompts import TemplateChoice
 
 __all__ = ["ConversationMemory", "ConversationNotes", "MemoryState", "SummaryStep", "parse_summary"]
@@ -146,6 +148,12 @@ class ConversationMemory:
         self._window = check_count("window", window, minimum=2)
         self._half = self._window // 2
 
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema; `parse_summary` reads it."""
+        parts = {part: array_of(text()) for part in _PARTS}
+        return object_of("Notes", "Notes of a conversation.", **parts)
+
     def due(self, history: Sequence[Message], state: MemoryState) -> SummaryStep | None:
         """Return what to summarise, if a window is full.
 
@@ -254,10 +262,10 @@ def _is_summary(value: Any) -> bool:
 def _items(given: Sequence[Any], said: Sequence[str]) -> tuple[str, ...]:
     items: dict[str, str] = {}
     for one in given:
-        text = unquoted(unmarked(one)[0])[:_LONGEST_ITEM].strip() if isinstance(one, str) else ""
-        key = text_key(text)
-        if key and not is_refusal(text) and not _is_answer(key, said):
-            items.setdefault(key, text)
+        item = unquoted(unmarked(one)[0])[:_LONGEST_ITEM].strip() if isinstance(one, str) else ""
+        key = text_key(item)
+        if key and not is_refusal(item) and not _is_answer(key, said):
+            items.setdefault(key, item)
     return tuple(items.values())[-_MOST_ITEMS:]
 
 

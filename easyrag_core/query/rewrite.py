@@ -19,6 +19,7 @@ from easyrag_core.query._reply import (
     unquoted,
     visible_text,
 )
+from easyrag_core.query._schemas import object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._small_talk import is_small_talk
 from easyrag_core.query._wording import REWRITE
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from easyrag_core.events import EventHandler
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.prompts import TemplateChoice
 
 __all__ = ["Rewrite", "RewritePrompt", "needs_rewrite", "parse_rewrite", "query_in", "rewritten"]
@@ -148,6 +150,11 @@ class RewritePrompt:
             skip_empty_history=self._skip_empty_history,
         )
 
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema, as `parse_rewrite` reads it."""
+        return object_of("Rewrite", "A question made standalone.", rewrite=text("The query."))
+
     def window(self, question: str, history: Sequence[Message]) -> list[Message]:
         """Return the messages that the model sees, for `parse_rewrite`."""
         return history_window(history, question, history_turns=self._history_turns)
@@ -235,11 +242,11 @@ def query_in(reply: str) -> str:
     >>> query_in("Standalone question: Redis price\n\nThis keeps the topic.")
     'Redis price'
     """
-    text = visible_text(reply)
-    value = read_json(text, lambda found: rewritten(found) is not None)
+    visible = visible_text(reply)
+    value = read_json(visible, lambda found: rewritten(found) is not None)
     if value is not None:
         return rewritten(value) or ""
-    lines = [line.strip() for line in fenced(text).splitlines()]
+    lines = [line.strip() for line in fenced(visible).splitlines()]
     lines = [line for line in lines if not is_heading(line)] or lines
     labelled = next((at for at, line in enumerate(lines) if has_label(line)), 0)
     paragraph = _first_paragraph(lines[labelled:])

@@ -381,6 +381,9 @@ def test_the_system_is_never_shown_to_a_model():
     assert "valid_until" not in told
     assert '"values": ["Report", "Law"]' in told
     assert prompt.needed
+    condition = prompt.reply_schema["properties"]["conditions"]["items"]
+    assert condition["properties"]["field"]["enum"] == [field.name for field in SCHEMA]
+    assert condition["additionalProperties"] is False
     assert not FilterExtractionPrompt(FilterPolicy(system=SYSTEM)).needed
     with pytest.raises(InvalidParameterError, match="policy"):
         FilterExtractionPrompt(SCHEMA)

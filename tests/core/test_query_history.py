@@ -19,6 +19,7 @@ from easyrag_core.query import (
     history_window,
     is_small_talk,
     needs_rewrite,
+    parse_queries,
     parse_rewrite,
     report_degradation,
 )
@@ -70,6 +71,15 @@ def test_the_blend_searches_the_question_and_the_last_answer():
     assert [q.text for q in blend.queries("Its price?")] == ["Its price?"]
     assert len(HistoryBlend(history_weight=0).queries("Its price?", TALK)) == 1
     assert blend.queries("x", [Message("assistant", "y" * 9000)])[1].text == "y" * 4000
+    three = blend.queries("Its price?", TALK, rewrite="Price of Redis?")
+    assert [(q.weight, q.origin) for q in three] == [
+        (1, "question"),
+        (1, "rewrite"),
+        (0.1, "history"),
+    ]
+    assert len(blend.queries("Its price?", rewrite="its price")) == 1
+    with pytest.raises(InvalidParameterError, match="rewrite_weight"):
+        HistoryBlend(rewrite_weight=-1)
     with pytest.raises(InvalidParameterError, match="history_weight"):
         HistoryBlend(history_weight=1.5)
 
@@ -294,6 +304,17 @@ def test_the_variables_fill_a_prompt_of_another_kind():
     """A framework's own template gets the same quoted texts."""
     assert MultiQueryPrompt(count=3).variables('a "b"') == {"question": '"a \\"b\\""', "count": "2"}
     assert set(DecomposePrompt().variables("a")) == {"question", "history", "count"}
+
+
+def test_a_reply_held_to_the_schema_is_read():
+    """What a model with structured output returns goes through the same reader."""
+    keys = [
+        list(prompt.reply_schema["properties"])
+        for prompt in (RewritePrompt(), MultiQueryPrompt(), DecomposePrompt())
+    ]
+    assert keys == [["rewrite"], ["queries"], ["rewrite", "questions"]]
+    assert parse_rewrite('{"rewrite": "Price of it"}', "Its price?").query == "Price of it"
+    assert parse_queries('{"queries": ["cost"]}', "Its price?") == ["Its price?", "cost"]
 
 
 def test_numbers_are_refused_early():

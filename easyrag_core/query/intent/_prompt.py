@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import CLASSIFY, JUDGE
 from easyrag_core.query.intent._tree import IntentTree
@@ -14,6 +15,7 @@ from easyrag_core.query.prompts import quoted, templates_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query.intent._decision import IntentDecision
     from easyrag_core.query.prompts import Message, TemplateChoice
 
@@ -55,11 +57,22 @@ class IntentPrompt:
         self._tree = tree
         self._candidates = check_count("candidates", candidates, minimum=1)
 
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema; `parse_intents` reads it."""
+        match = object_of(
+            question={"type": "integer"},
+            id=text("Of a topic."),
+            score={"type": "number", "minimum": 0, "maximum": 1},
+        )
+        return object_of("Intents", "Topics that fit.", intents=array_of(match))
+
     def variables(self, questions: Sequence[str]) -> dict[str, str]:
         """Return what fills the placeholders, for a prompt of a framework's own kind."""
         listed = self._tree.candidates(questions, self._candidates)
         told = [
-            f'{{"question": {at}, "text": {quoted(text)}}}' for at, text in enumerate(questions, 1)
+            f'{{"question": {at}, "text": {quoted(asked)}}}'
+            for at, asked in enumerate(questions, 1)
         ]
         return {
             "topics": _topics(self._tree, [leaf.id for leaf in listed]),
@@ -103,6 +116,12 @@ class JudgePrompt:
         needed = frozenset({"topics", "question"})
         self._templates = templates_of(template, JUDGE, needed=needed)
         self._tree = tree
+
+    @property
+    def reply_schema(self) -> JSONSchema:
+        """The reply as JSON Schema; `parse_judgement` reads it."""
+        told = "Whether to ask back, or which topic is meant."
+        return object_of("Judgement", told, ask={"type": "boolean"}, id=text("Of the topic."))
 
     def variables(self, decision: IntentDecision) -> dict[str, str]:
         """Return what fills the placeholders, for a prompt of a framework's own kind."""
