@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_number
 from easyrag_core.query.prompts import Message
 
 if TYPE_CHECKING:
@@ -103,14 +103,17 @@ class WeightedQuery:
 class HistoryBlend:
     """Searches the question and, at a small weight, the last answer: follow-ups without a model.
 
-    Search every query, then fuse with `score_fusion(rankings, weights=[q.weight for q in …])`.
-    Measured with BM25 on a conversational set it takes nDCG@10 from 0.772 to 0.872.
+    Search every query with one and the same scorer, then fuse with
+    `score_fusion(rankings, weights=[q.weight for q in queries], normalization=blend.normalization)`.
+    The weight is one for raw scores: with BM25 on 332 turns of a conversational set (50 hits a
+    query) it takes nDCG@10 from 0.737 to 0.817, brought to [0, 1] first only to 0.746.
 
     Attributes:
         history_weight: Weight of the last assistant turn, in [0, 1]; the question has 1.
         history_turns: How far back the turn may be, in messages of user and assistant.
         longest: Characters of the turn that are used; the rest is left out.
         rewrite_weight: Weight of a model's rewrite, where there is one, in [0, 1].
+        normalization: For `score_fusion`; `none` adds the scores as they are.
 
     Raises:
         InvalidParameterError: For values outside these ranges.
@@ -124,6 +127,7 @@ class HistoryBlend:
     history_turns: int = 4
     longest: int = 4000
     rewrite_weight: float = 1.0
+    normalization: Literal["none", "min_max", "z_score"] = "none"
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
@@ -133,6 +137,7 @@ class HistoryBlend:
                 raise InvalidParameterError(name, weight, "give a number from 0 to 1")
         check_count("history_turns", self.history_turns)
         check_count("longest", self.longest, minimum=1)
+        check_choice("normalization", self.normalization, ("none", "min_max", "z_score"))
 
     def queries(
         self, question: str, history: Sequence[Message] = (), *, rewrite: str | None = None

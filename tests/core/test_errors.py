@@ -20,6 +20,7 @@ from easyrag_core import (
     IndexFormatError,
     InvalidParameterError,
     MissingDependencyError,
+    OutputParseError,
     errors,
 )
 from easyrag_core.errors import check_choice, check_count, check_timeout
@@ -45,6 +46,12 @@ ERRORS = {
         ("'a', '乙'", "check the ids", "add the chunks"),
     ),
     "format": (IndexFormatError("torn: rebuild"), ValueError, {}, ("torn: rebuild",)),
+    "reply": (
+        OutputParseError("no JSON", "我不知道"),
+        ValueError,
+        {"raw": "我不知道"},
+        ("no JSON", "'我不知道'", "Ask again"),
+    ),
     "channels": (
         AllChannelsFailedError({"web": TimeoutError("late"), "bm25": KeyError("x")}),
         EasyRAGError,

@@ -85,11 +85,14 @@ def test_the_blend_searches_the_question_and_the_last_answer():
 
 
 def test_the_blend_goes_with_score_fusion():
-    """What the answer finds can lift, but not beat, what the question finds at equal rank."""
-    queries = HistoryBlend().queries("Its price?", TALK)
-    rankings = [[("price", 3.0), ("other", 1.0)], [("redis", 9.0), ("other", 1.0)]]
-    fused = score_fusion(rankings, weights=[query.weight for query in queries])
-    assert fused[0].key == "price"
+    """A weak hit of the question is lifted by the answer, its best hit is not displaced."""
+    blend = HistoryBlend()
+    weights = [query.weight for query in blend.queries("Its price?", TALK)]
+    rankings = [[("price", 3.0), ("weak", 1.1), ("redis", 1.0)], [("redis", 9.0), ("weak", 1.0)]]
+    fused = score_fusion(rankings, weights=weights, normalization=blend.normalization)
+    assert [item.key for item in fused] == ["price", "redis", "weak"]
+    with pytest.raises(InvalidParameterError, match="normalization"):
+        HistoryBlend(normalization="max")
 
 
 SMALL_TALK = [
