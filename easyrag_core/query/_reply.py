@@ -13,7 +13,6 @@ __all__ = [
     "fenced",
     "has_label",
     "is_heading",
-    "is_preamble",
     "read_json",
     "unlabelled",
     "unmarked",
@@ -123,13 +122,13 @@ _NUMBER: Final = (
     r"\d{1,2}\ufe0f?\u20e3\s*"
     r"|[①-⑳⑴-⒇⒈-⒛❶-❿➀-➓㈠-㈩]\s*[.、:：]?\s*"
     rf"|[(（\[【]\s*(?:{_QUESTION_WORD}\s*)?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[)）\]】]\s*[.、:：]?\s*"
-    r"|\d{1,2}\s*[)）、．]\s*|\d{1,2}\s*[.。](?!\d|\w+\()\s*|\d{1,2}\s*[:：](?!\s*\d)\s*"
+    r"|\d{1,2}\s*[)）．]\s*|\d{1,2}\s*、(?!\s*\d{1,2}[月日号楼线级层])\s*|\d{1,2}\s*[.。](?!\d|\w+\()\s*|\d{1,2}\s*[:：](?!\s*\d)\s*"
     r"|\d{1,2}\s+[-–—]\s+|\d{1,2}/\s+|#\d{1,2}[.:)]?\s+|[Ⅰ-Ⅻⅰ-ⅻ]\s*[.、)）]\s*"
     rf"|{_QUESTION_WORD}\s+[A-Ha-h]\s*[:：]\s*"
     rf"|{_QUESTION_WORD}\s*#?\s*\d{{1,2}}\s*(?:[:：.)）、](?!\d)|\s[-–—]\s)\s*"
     rf"|第?\s*{_CHINESE_WORD}\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[:：.)）、](?!\d)\s*"
     rf"|第\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*(?:个|条|种)?\s*{_CHINESE_WORD}?\s*[:：、，](?!\d)\s*"
-    rf"|{_CHINESE_NUMBER}\s*[、.．:：]\s*"
+    rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
     r"|(?:[a-hA-H]|[ivx]{1,4})[)）]\s*|[ivx]{1,4}\.\s+"
 )
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)
@@ -197,15 +196,6 @@ def fenced(text: str) -> str:
             inside = inside[: closing.start()]
             break
     return inside.strip() or text[: opening.start()].strip()
-
-
-def is_preamble(line: str) -> bool:
-    """Say whether a line only announces what follows.
-
-    >>> is_preamble("Sure! Here are 3 queries:"), is_preamble("以下是改写："), is_preamble("Here?")
-    (True, True, False)
-    """
-    return not unlabelled(line)
 
 
 def unlabelled(line: str) -> str:

@@ -103,8 +103,8 @@ class WeightedQuery:
 class HistoryBlend:
     """Searches the question and, at a small weight, the last answer: follow-ups without a model.
 
-    Search every query with one and the same scorer, then fuse with
-    `score_fusion(rankings, weights=[q.weight for q in queries], normalization=blend.normalization)`.
+    Search every query with one and the same scorer, then fuse with `score_fusion`, the queries'
+    weights and `normalization` as given here.
     The weight is one for raw scores: with BM25 on 332 turns of a conversational set (50 hits a
     query) it takes nDCG@10 from 0.737 to 0.817, brought to [0, 1] first only to 0.746.
 
