@@ -5,6 +5,7 @@ EasyRAGError
 ├── InvalidParameterError(ValueError)      .name .value
 ├── DimensionMismatchError(ValueError)     .expected .actual
 ├── ChunkNotFoundError(KeyError)           .ids
+├── OutputParseError(ValueError)           .raw
 ├── IndexFormatError(ValueError)
 ├── AllChannelsFailedError                 .errors
 ├── ModelUnavailableError                  .attempts
@@ -38,6 +39,7 @@ __all__ = [
     "InvalidParameterError",
     "MissingDependencyError",
     "ModelUnavailableError",
+    "OutputParseError",
     "StreamInterruptedError",
     "check_choice",
     "check_count",
@@ -112,6 +114,27 @@ class ChunkNotFoundError(EasyRAGError, KeyError):
         shown = ", ".join(map(repr, self.ids[:5]))
         more = f" and {len(self.ids) - 5} more" if len(self.ids) > 5 else ""
         return f"No chunk with id {shown}{more}: check the ids, or add the chunks first."
+
+
+class OutputParseError(EasyRAGError, ValueError):
+    """A model's reply cannot be used, and the caller asked to be told.
+
+    Attributes:
+        raw: The reply as the model gave it.
+    """
+
+    def __init__(self, reason: str, raw: str) -> None:
+        """Say what is wrong with the reply; the message shows its edges."""
+        super().__init__(
+            f"The model's reply cannot be used ({reason}): {_shown(raw)}. "
+            "Ask again, change the prompt, or leave strict mode for the fallback."
+        )
+        self.raw = raw
+        self._reason = reason
+
+    def __reduce__(self) -> tuple[type[OutputParseError], tuple[str, str]]:
+        """Pickle by the constructor's arguments, so that worker processes can report it."""
+        return type(self), (self._reason, self.raw)
 
 
 class IndexFormatError(EasyRAGError, ValueError):

@@ -23,6 +23,7 @@ from easyrag_core import (
     InvalidParameterError,
     MissingDependencyError,
     ModelUnavailableError,
+    OutputParseError,
     StreamInterruptedError,
     errors,
 )
@@ -49,6 +50,12 @@ ERRORS = {
         ("'a', '乙'", "check the ids", "add the chunks"),
     ),
     "format": (IndexFormatError("torn: rebuild"), ValueError, {}, ("torn: rebuild",)),
+    "reply": (
+        OutputParseError("no JSON", "我不知道"),
+        ValueError,
+        {"raw": "我不知道"},
+        ("no JSON", "'我不知道'", "Ask again"),
+    ),
     "channels": (
         AllChannelsFailedError({"web": TimeoutError("late"), "bm25": KeyError("x")}),
         EasyRAGError,

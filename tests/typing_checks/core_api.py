@@ -132,6 +132,38 @@ async def channelling_later() -> None:
     assert_type((await arun_channels({"a": answer})).results, dict[str, str])
 
 
+def understanding(history: list[core.Message]) -> None:
+    """Messages out, text in; the same for sync and async."""
+    prompt = core.RewritePrompt(history_turns=4)
+    assert_type(prompt.messages("Its price?", history), list[core.Message])
+    assert_type(core.parse_rewrite("Price?", "Its price?").reason, str | None)
+    assert_type(core.parse_queries("a", "b", count=2), list[str])
+    assert_type(core.parse_decomposition("{}", "b").questions, tuple[str, ...])
+    assert_type(core.HistoryBlend().queries("b", history)[0].weight, float)
+    assert_type(core.TermMap({"a": "b"}).apply("a"), str)
+    core.MultiQueryPrompt(core.PromptTemplate("", "{question}"), count=3)
+    core.RewritePrompt({"fr": core.PromptTemplate("", "")})  # type: ignore[dict-item]
+    core.Message("user", None)  # type: ignore[arg-type]
+
+
+def routing(tree: core.IntentTree) -> None:
+    """A decision per question; no topic is an answer."""
+    decision = core.parse_intents("[]", tree, ["a"])[0]
+    assert_type(decision.best, core.IntentNode | None)
+    if decision.clarification is not None:
+        assert_type(decision.clarification.read("2"), tuple[str, ...] | None)
+
+
+def filtering() -> None:
+    """What a model draws narrows what the system allows."""
+    system = core.Condition("tenant", "eq", "a") & ~core.Condition("tags", "any", ["x"])
+    policy = core.FilterPolicy(system=system, business_schema=[core.FilterField("year", "integer")])
+    drawn = core.parse_filters("[]", policy)
+    assert_type(policy.apply(drawn), core.Filter | None)
+    assert_type(core.split_filter(system, {"eq"}), tuple[core.Filter | None, core.Filter | None])
+    core.FilterPolicy(system={"tenant": "a"})  # type: ignore[arg-type]
+
+
 def failing() -> None:
     """Errors carry what happened, and are the builtins that a caller would catch."""
     try:

@@ -1,0 +1,171 @@
+"""Raw replies of models, in English and Chinese, and what is read from them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from easyrag_core.errors import OutputParseError
+from easyrag_core.query import (
+    Message,
+    parse_decomposition,
+    parse_queries,
+    parse_rewrite,
+)
+from easyrag_core.query._reply import fenced, read_json, unmarked, unquoted, visible_text
+from tests.data.replies import decompositions, queries, rewrites
+from tests.strategies import nasty_texts
+
+
+def history_of(question):
+    turns = rewrites.EN if question.isascii() else rewrites.ZH
+    return [Message(*turn) for turn in turns]
+
+
+def named(rows):
+    return [pytest.param(*row[1:], id=row[0]) for row in rows]
+
+
+@pytest.mark.parametrize(("question", "reply", "query"), named(rewrites.USED))
+def test_the_query_is_read_from_the_reply(question, reply, query):
+    """Whatever a model wraps around its query is removed, and nothing else."""
+    read = parse_rewrite(reply, question, history=history_of(question))
+    assert (read.query, read.reason) == (query, None)
+
+
+@pytest.mark.parametrize(("question", "reply", "reason"), named(rewrites.REFUSED))
+def test_an_unusable_reply_leaves_the_question(question, reply, reason, caplog):
+    """The question itself comes back with a reason, a warning and an event; strict raises."""
+    heard = []
+    history = history_of(question)
+    read = parse_rewrite(reply, question, history=history, on_event=heard.append)
+    assert (read.query, read.reason) == (question, reason)
+    assert [event.name for event in heard] == ["easyrag.query.rewrite"]
+    assert heard[0].attributes["easyrag.query.reason"] == reason
+    assert len(caplog.records) == 1
+    with pytest.raises(OutputParseError) as raised:
+        parse_rewrite(reply, question, history=history, strict=True)
+    assert raised.value.raw == reply
+
+
+@pytest.mark.parametrize(
+    ("query", "reply", "found"),
+    [pytest.param(queries.Q, *row[1:], id=row[0]) for row in queries.ENGLISH]
+    + [pytest.param(queries.ZQ, *row[1:], id=f"zh {row[0]}") for row in queries.CHINESE],
+)
+def test_the_queries_are_read_from_the_reply(query, reply, found):
+    """Marks and prose go, numbers of the text stay, the question is first."""
+    heard = []
+    assert parse_queries(reply, query, count=4, on_event=heard.append) == [query, *found]
+    assert len(heard) == (not found)
+
+
+def test_the_table_is_large_enough():
+    """At least 120 replies, a good part of them Chinese."""
+    rows = [*rewrites.USED, *rewrites.REFUSED, *queries.ENGLISH]
+    chinese = [row for row in rows if not row[1].isascii()]
+    assert len(rows) + len(queries.CHINESE) >= 200
+    assert len(chinese) + len(queries.CHINESE) >= 60
+
+
+@pytest.mark.parametrize(("reply", "rewrite", "parts"), decompositions.DECOMPOSED)
+def test_a_decomposition_is_read(reply, rewrite, parts):
+    """Rewrite and sub-questions come from one object; not split is one equal to the rewrite."""
+    read = parse_decomposition(reply, "What is Redis, and what is Kafka, price?")
+    assert (read.rewrite, read.questions, read.reason) == (rewrite, parts, None)
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "no idea", "<think>{", '{"answer": 42}', "[" * 5000, '{"a":' * 3000]
+)
+def test_without_json_the_punctuation_decides(reply):
+    """Line ends and question marks of both widths part the question; an event tells."""
+    heard = []
+    question = "年假有几天？怎么申请？\n病假呢；要证明吗?谁批准。多久"
+    read = parse_decomposition(reply, question, on_event=heard.append)
+    assert read.questions == ("年假有几天？", "怎么申请？", "病假呢", "要证明吗? 谁批准 多久")
+    assert (read.rewrite, read.reason, len(heard)) == (question, "no JSON", 1)
+    with pytest.raises(OutputParseError):
+        parse_decomposition(reply, question, strict=True)
+
+
+def test_a_rejected_rewrite_keeps_good_parts():
+    """A drifting rewrite is replaced by the question, which is then taken apart."""
+    reply = '{"rewrite": "Best pizza places in Rome tonight", "questions": []}'
+    read = parse_decomposition(reply, "What is Redis? And Kafka?")
+    assert read.questions == ("What is Redis?", "And Kafka?")
+    assert (read.rewrite, read.reason) == ("What is Redis? And Kafka?", "drift")
+
+
+@given(reply=nasty_texts(), question=nasty_texts(max_fragments=3), count=st.integers(1, 5))
+def test_any_reply_gives_something_to_search(reply, question, count):
+    """No text raises; the question is always first, never more than asked, nothing twice."""
+    found = parse_queries(reply, question, count=count)
+    assert found[0] == question
+    assert len(found) <= count
+    assert isinstance(parse_rewrite(reply, question).query, str)
+    parts = parse_decomposition(reply, question).questions
+    assert 1 <= len(parts) <= 4
+
+
+HOSTILE = [
+    "[" * 10_000,
+    "{" * 10_000,
+    '{"a":[' * 5_000,
+    "'" * 10_000,
+    "{'" * 5_000,
+    '"' * 10_000,
+    "**a " * 2_500,
+    "<think>" * 1_500,
+    "</think>" * 1_200,
+    "- [ ] " * 1_600,
+    "1. " * 3_300,
+    "`" * 10_000,
+    "```\n" * 2_500,
+    "(1) " * 2_500,
+    "Here is " * 1_250,
+    "改写" * 5_000,
+    "以下是" * 3_300,
+    "the " * 2_500,
+    "[1, " * 2_500,
+    "1" * 10_000,
+    '["\\x", "\\u12", "' * 500,
+    "| " * 5_000,
+    "<query>" * 1_400,
+    "** : " * 2_000,
+    "**a:" * 2_500,
+    "①②" * 5_000,
+    "“a”、" * 2_500,
+    "[" + "9" * 9_000 + "]",
+    "\n" * 10_000,
+]
+
+
+@pytest.mark.parametrize("reply", HOSTILE, ids=lambda reply: ascii(reply[:8]))
+def test_no_reply_takes_long(reply):
+    """Runs of what the reader looks for cost no more than other text of 10,000 characters."""
+    started = time.process_time()
+    assert parse_queries(reply, "How?")[0] == "How?"
+    parse_rewrite(reply, "How?")
+    parse_decomposition(reply, "How?")
+    assert time.process_time() - started < 2.0
+
+
+def test_the_first_json_of_the_shape_is_taken():
+    """Citations and other JSON before it do not hide it."""
+    text = 'See [1] and {"b": 2}: {"wrap": {"a": 3}}'
+    assert read_json(text, lambda value: isinstance(value, dict) and "a" in value) == {"a": 3}
+    assert read_json("[1, 2", bool) is None
+
+
+def test_pieces_of_the_reader():
+    """Each piece leaves alone what is not its own."""
+    assert visible_text("a < b and c > d") == "a < b and c > d"
+    assert fenced("use `redis-cli` here") == "use `redis-cli` here"
+    assert unquoted("it's John's") == "it's John's"
+    assert unquoted('"a", "b"') == '"a", "b"'
+    assert unmarked("2024 年") == ("2024 年", False)
+    assert unmarked("1.") == ("", True)

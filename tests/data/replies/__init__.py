@@ -1,0 +1,1 @@
+"""Raw replies of models, with what is to be read from them."""
