@@ -39,6 +39,7 @@ from easyrag_core.evaluation import (
     tune,
 )
 from easyrag_core.events import AttributeValue, Event, EventHandler, emit
+from easyrag_core.explanation import Explanation, explain
 from easyrag_core.index import (
     Analyzer,
     BM25Explanation,
@@ -74,6 +75,7 @@ from easyrag_core.ranking import (
     reciprocal_rank_scores,
     score_fusion,
 )
+from easyrag_core.telemetry import OpenTelemetryHandler
 from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction, StageFacts
 
 __all__ = [
@@ -102,6 +104,7 @@ __all__ = [
     "Event",
     "EventHandler",
     "ExpandedItem",
+    "Explanation",
     "FunctionAnalyzer",
     "FusedItem",
     "Heading",
@@ -116,6 +119,7 @@ __all__ = [
     "MarkdownChunker",
     "MergedItem",
     "MissingDependencyError",
+    "OpenTelemetryHandler",
     "ParentChildChunker",
     "SQLiteChunkStore",
     "StageFacts",
@@ -136,6 +140,7 @@ __all__ = [
     "emit",
     "evaluate",
     "expand_to_parents",
+    "explain",
     "fitting_vectors",
     "fuse_hits",
     "language_name",

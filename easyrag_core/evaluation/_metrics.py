@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Metric",
     "average_precision",
+    "ideal_of",
     "metric_of",
     "metrics_of",
     "ndcg_at_k",

@@ -21,7 +21,7 @@ CORE, LANGCHAIN, LLAMAINDEX = PACKAGES
 _GROUND = frozenset({"errors", "types", "text"})
 _LEVEL_1 = frozenset(
     {"chunking", "ranking", "filters", "routing", "tools", "evaluation", "testing"}
-) | {"files"}
+) | {"explanation", "files", "telemetry"}
 # One bar for all long work; it can say which package is missing and nothing else.
 _SHARED = _GROUND | {"_progress", "_shown", "events"}
 ROOMS = {
