@@ -18,6 +18,8 @@ _NANOSECONDS: Final = 1_000_000_000
 _ERROR: Final = "error.type"
 """OpenTelemetry's name for what kind of error ended an operation."""
 
+_MESSAGE: Final = "exception.message"
+
 
 class OpenTelemetryHandler:
     """Takes events and makes a span of each, with its own beginning and end.
@@ -67,5 +69,6 @@ class OpenTelemetryHandler:
             start_time=round(event.started_at * _NANOSECONDS),
         )
         if _ERROR in event.attributes:
-            span.set_status(self._failed, str(event.attributes[_ERROR]))
+            told = event.attributes.get(_MESSAGE, event.attributes[_ERROR])
+            span.set_status(self._failed, str(told))
         span.end(end_time=round(event.ended_at * _NANOSECONDS))

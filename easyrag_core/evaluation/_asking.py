@@ -47,7 +47,7 @@ def compare(
     *,
     metrics: Sequence[str] = METRICS,
     match: str = "id",
-    key: Callable[[T], str] | None = None,
+    key: Callable[[T], str | Sequence[str]] | None = None,
     text: Callable[[T], str] | None = None,
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
@@ -68,7 +68,8 @@ def compare(
             passages of different sizes can be compared, whose ids are different.
         metrics: As `evaluate` takes them.
         match: `"id"` or `"text"`.
-        key: A result's id. Default: the result itself, or the id of a `Hit`.
+        key: A result's id, or several that it goes by, such as its own and its document's: the
+            first that any question names counts. Default: the result itself, or a `Hit`'s id.
         text: A result's text; needed under `match="text"`.
         groups: Question to what it hangs together with; see `evaluate`.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
@@ -100,7 +101,7 @@ async def acompare(
     *,
     metrics: Sequence[str] = METRICS,
     match: str = "id",
-    key: Callable[[T], str] | None = None,
+    key: Callable[[T], str | Sequence[str]] | None = None,
     text: Callable[[T], str] | None = None,
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
@@ -157,7 +158,7 @@ class _Asked(Generic[T]):
         questions: Qrels,
         *,
         match: str,
-        key: Callable[[T], str] | None,
+        key: Callable[[T], str | Sequence[str]] | None,
         text: Callable[[T], str] | None,
         clock: Callable[[], float],
     ) -> None:
@@ -167,6 +168,7 @@ class _Asked(Generic[T]):
         self._clock = clock
         self._wordings: dict[str, list[str]] = {}
         self._grades: Qrels = judged(questions, name="questions")
+        self._known = {id_ for relevant in self._grades.values() for id_ in relevant}
         if check_choice("match", match, ("id", "text")) == "text":
             if text is None:
                 raise InvalidParameterError("text", text, "say how a result's text is read")
@@ -223,8 +225,13 @@ class _Asked(Generic[T]):
             texts = (_plain(self._text(item)) for item in found)
             return [_ANSWER if any(w in told for w in wordings) else _OTHER for told in texts]
         if self._key is not None:
-            found = [self._key(item) for item in found]
+            found = [self._named(self._key(item)) for item in found]
         return ranked_ids(found, name="found")
+
+    def _named(self, names: str | Sequence[str]) -> str:
+        if isinstance(names, str):
+            return names
+        return next((name for name in names if name in self._known), names[0])
 
     def _report(self, name: str) -> None:
         if errors := self._errors.get(name):

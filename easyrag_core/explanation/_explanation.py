@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.explanation._page import page_of
@@ -13,15 +13,17 @@ from easyrag_core.types import Hit, StageFacts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+T_co = TypeVar("T_co", covariant=True)
+
 __all__ = ["Explanation", "FellOut", "Retrieved", "explain"]
 
 
 @runtime_checkable
-class Retrieved(Protocol):
+class Retrieved(Protocol[T_co]):
     """A result that knows its hits and the stages that they went through."""
 
     @property
-    def hits(self) -> Sequence[Hit]:
+    def hits(self) -> Sequence[T_co]:
         """What was found, best first."""
 
     @property
@@ -128,7 +130,7 @@ class Explanation:
 
 
 def explain(
-    found: Iterable[Hit] | Retrieved,
+    found: Iterable[Hit] | Retrieved[Hit],
     *,
     texts: Mapping[str, str] | None = None,
     stages: Iterable[StageFacts] | None = None,

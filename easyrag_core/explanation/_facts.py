@@ -28,13 +28,17 @@ def hit_of_facts(id_: str, rank: int, facts: Mapping[str, Any]) -> Hit:
     >>> hit_of_facts("a", 1, facts).reasons
     ('bm25: rank 2, score 7.000', 'mmr: gain 1.000')
     """
-    channels = {
-        name: ChannelScore(place["rank"], place["score"])
-        for name, place in facts.get("channels", {}).items()
-    }
+    channels = dict(_channels(facts))
     score = facts.get("score")
     reasons = [*_placed(channels), *_steps(facts, first=rank == 1)]
     return Hit(id_, math.nan if score is None else float(score), rank, channels, None, (*reasons,))
+
+
+def _channels(facts: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, ChannelScore]]:
+    """Give each channel, and below it those of a channel that fused others itself."""
+    for name, place in facts.get("channels", {}).items():
+        yield outer + name, ChannelScore(place["rank"], place["score"])
+        yield from _channels(place, f"{outer}{name} › ")
 
 
 def _placed(channels: Mapping[str, ChannelScore]) -> Iterator[str]:
