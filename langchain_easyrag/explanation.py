@@ -11,7 +11,7 @@ from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from langchain_core.documents import Document
 
@@ -23,6 +23,7 @@ __all__ = ["explain"]
 def explain(
     found: Iterable[Document] | Retrieved[Document],
     *,
+    texts: Mapping[str, str] | None = None,
     stages: Iterable[StageFacts] | None = None,
     query: str | None = None,
 ) -> Explanation:
@@ -31,6 +32,7 @@ def explain(
     Args:
         found: Documents, best first, with what was found out about them under
             `metadata["easyrag"]`; or a pipeline's result, which knows its stages.
+        texts: Id to text of what else may be named, such as what fell out on the way.
         stages: What each stage did, in order. Default: the result's own.
         query: What was asked.
 
@@ -56,5 +58,5 @@ def explain(
         hit_of_facts(id_, rank, facts_of(document))
         for rank, (id_, document) in enumerate(zip(ids, documents, strict=True), start=1)
     ]
-    texts = {id_: one.page_content for id_, one in zip(ids, documents, strict=True)}
-    return explanation.explain(hits, texts=texts, stages=stages, query=query)
+    own = {id_: one.page_content for id_, one in zip(ids, documents, strict=True)}
+    return explanation.explain(hits, texts={**(texts or {}), **own}, stages=stages, query=query)

@@ -13,6 +13,8 @@ from llamaindex_easyrag._facts import facts_of
 from llamaindex_easyrag._sources import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from easyrag_core import Explanation
 
 __all__ = ["explain"]
@@ -21,6 +23,7 @@ __all__ = ["explain"]
 def explain(
     found: Iterable[NodeWithScore] | Retrieved[NodeWithScore],
     *,
+    texts: Mapping[str, str] | None = None,
     stages: Iterable[StageFacts] | None = None,
     query: str | None = None,
 ) -> Explanation:
@@ -29,6 +32,7 @@ def explain(
     Args:
         found: Nodes, best first, with what was found out about them under
             `metadata["easyrag"]`; or a pipeline's result, which knows its stages.
+        texts: Id to text of what else may be named, such as what fell out on the way.
         stages: What each stage did, in order. Default: the result's own.
         query: What was asked.
 
@@ -58,8 +62,8 @@ def explain(
         hit_of_facts(one.node.node_id, rank, {**facts_of(one.node), "score": one.score})
         for rank, one in enumerate(nodes, start=1)
     ]
-    texts = {one.node.node_id: text_of(one.node) for one in nodes}
-    return explanation.explain(hits, texts=texts, stages=stages, query=query)
+    own = {one.node.node_id: text_of(one.node) for one in nodes}
+    return explanation.explain(hits, texts={**(texts or {}), **own}, stages=stages, query=query)
 
 
 def _checked(found: Any) -> list[NodeWithScore]:

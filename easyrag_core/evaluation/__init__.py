@@ -1,6 +1,13 @@
 """How good retrieval is: metrics, intervals, comparisons, tuning."""
 
-from easyrag_core.evaluation._asking import AsyncRetrieve, Retrieve, acompare, compare
+from easyrag_core.evaluation._asking import (
+    AsyncRetrieve,
+    Found,
+    HasHits,
+    Retrieve,
+    acompare,
+    compare,
+)
 from easyrag_core.evaluation._bootstrap import Bootstrap, Estimate
 from easyrag_core.evaluation._comparison import Comparison, compare_runs
 from easyrag_core.evaluation._evaluation import METRICS, Evaluation, evaluate
@@ -21,6 +28,8 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
+    "Found",
+    "HasHits",
     "Qrels",
     "Ranking",
     "Relevant",

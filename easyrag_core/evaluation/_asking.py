@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from unicodedata import normalize
 
 from easyrag_core.errors import InvalidParameterError, check_choice
@@ -25,16 +25,30 @@ if TYPE_CHECKING:
     from easyrag_core.evaluation._bootstrap import Bootstrap
     from easyrag_core.evaluation._judged import Qrels
 
-__all__ = ["AsyncRetrieve", "Retrieve", "acompare", "compare"]
+__all__ = ["AsyncRetrieve", "Found", "HasHits", "Retrieve", "acompare", "compare"]
 
 _logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-Retrieve: TypeAlias = Callable[[str], Iterable[T]]
-"""A question to what was found, best first."""
+T_co = TypeVar("T_co", covariant=True)
 
-AsyncRetrieve: TypeAlias = Callable[[str], Awaitable[Iterable[T]] | Iterable[T]]
+
+class HasHits(Protocol[T_co]):
+    """A result that holds what was found, as a pipeline's does."""
+
+    @property
+    def hits(self) -> Sequence[T_co]:
+        """What was found, best first."""
+
+
+Found: TypeAlias = Iterable[T] | HasHits[T]
+"""What was found, best first."""
+
+Retrieve: TypeAlias = Callable[[str], Found[T]]
+"""A question to what was found."""
+
+AsyncRetrieve: TypeAlias = Callable[[str], Awaitable[Found[T]] | Found[T]]
 """The same, or a coroutine function."""
 
 _ANSWER: Final = "the answer"
@@ -60,8 +74,8 @@ def compare(
     found nothing for it; that is told in the table and logged.
 
     Args:
-        retrievers: Name to what gives, for a question, what was found, best first: ids, hits, or
-            anything that `key` and `text` can read.
+        retrievers: Name to what gives, for a question, what was found, best first: ids, hits,
+            anything that `key` and `text` can read, or a result that has these as its `hits`.
         questions: Question to what is relevant. Under `match="id"` the ids, or id to grade.
             Under `match="text"` the answer, in one or several wordings: a result that holds one
             of them, however it is spaced and written large or small, is the right one. That way
@@ -138,14 +152,14 @@ async def acompare(
     return await asyncio.to_thread(asked.comparison)
 
 
-async def _answer(retriever: AsyncRetrieve[T], question: str) -> Iterable[T]:
+async def _answer(retriever: AsyncRetrieve[T], question: str) -> Found[T]:
     found: Any
     if inspect.iscoroutinefunction(retriever):
         found = retriever(question)
     else:
         found = await asyncio.to_thread(retriever, question)
     # Objects with an async `__call__`, and lambdas around one, look like plain functions.
-    answer: Iterable[T] = await found if inspect.isawaitable(found) else found
+    answer: Found[T] = await found if inspect.isawaitable(found) else found
     return answer
 
 
@@ -201,13 +215,14 @@ class _Asked(Generic[T]):
     @contextmanager
     def timed(
         self, name: str, question: str, *, strict: bool
-    ) -> Iterator[Callable[[Iterable[T]], None]]:
+    ) -> Iterator[Callable[[Found[T]], None]]:
         """Take what a retriever gives, and how long it took; or what it raises."""
         began = self._clock()
 
-        def take(found: Iterable[T]) -> None:
-            # A generator works while it is read.
-            listed = found if isinstance(found, Mapping) else _listed(found)
+        def take(found: Found[T]) -> None:
+            # A pipeline's result holds its hits; a generator works while it is read.
+            given = getattr(found, "hits", found)
+            listed = given if isinstance(given, Mapping) else _listed(given)
             took = self._clock() - began
             self._runs[name][question] = self._ids(question, listed)
             self._seconds[name].append(took)

@@ -90,7 +90,10 @@ def ranked_ids(found: Ranking | Iterable[str | Hit], *, name: str = "found") -> 
 
 
 def _by_score(found: Mapping[str, float], name: str) -> list[str]:
-    scores = [check_number(f"{name}[{id_!r}]", score) for id_, score in found.items()]
+    scores = list(found.values())
+    # NaN alone differs from itself; the slow way says which score is none.
+    if any(type(score) is not float or score != score for score in scores):  # noqa: PLR0124
+        scores = [check_number(f"{name}[{id_!r}]", score) for id_, score in found.items()]
     with np.errstate(over="ignore"):
         rounded = np.asarray(scores, np.float32).tolist()
     return [id_ for _, id_ in sorted(zip(rounded, found, strict=True), reverse=True)]

@@ -49,10 +49,12 @@ def _placed(channels: Mapping[str, ChannelScore]) -> Iterator[str]:
 
 def _steps(facts: Mapping[str, Any], *, first: bool) -> Iterator[str]:
     """Tell what happened behind the fusion."""
-    if (mmr := facts.get("mmr")) is not None:
+    told = facts.get("reasons", ())
+    # A pipeline's stage says the gain in its own words.
+    if (mmr := facts.get("mmr")) is not None and not any(": gain " in reason for reason in told):
         over = "" if first else " over what stands above"
         yield f"mmr: gain {mmr['gain']:.3f}{over}"
     if children := facts.get("children"):
         ids = ", ".join(child["id"] for child in children)
         yield f"parent of {len(children)} that were found: {ids}"
-    yield from facts.get("reasons", ())
+    yield from told

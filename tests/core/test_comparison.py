@@ -7,6 +7,7 @@ import inspect
 import itertools
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,9 +70,10 @@ def test_results_of_any_kind_are_read(ask):
         "hits": lambda q: [Hit(id_, 0.0, 1) for id_ in ANSWERS[q]],
         "scores": lambda q: {id_: -place for place, id_ in enumerate(ANSWERS[q])},
         "generator": lambda q: (id_ for id_ in ANSWERS[q]),
+        "result": lambda q: SimpleNamespace(hits=[Hit(id_, 0.0, 1) for id_ in ANSWERS[q]]),
     }
     told = ask(retrievers, QUESTIONS, metrics=["mrr"]).evaluations
-    assert [one.means["mrr"] for one in told.values()] == [0.75] * 3
+    assert [one.means["mrr"] for one in told.values()] == [0.75] * 4
     rows = {"rows": lambda q: [{"chunk": f"{id_}#1", "doc": id_} for id_ in ANSWERS[q]]}
     for key in (lambda row: row["doc"], lambda row: [row["chunk"], row["doc"]]):
         compared = ask(rows, QUESTIONS, metrics=["mrr"], key=key)

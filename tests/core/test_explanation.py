@@ -208,3 +208,9 @@ def test_facts_of_a_framework_become_a_hit():
         "rerank: score 3",
     ]
     assert math.isnan(hit_of_facts("a", 1, {}).score)
+
+
+def test_a_gain_that_a_stage_has_told_is_not_told_again():
+    """A pipeline's reasons come with the facts that its stage left."""
+    hit = hit_of_facts("a", 1, {"mmr": {"gain": 0.5}, "reasons": ["MMRCompressor: gain 0.5"]})
+    assert explain([hit]).notes(hit) == ["MMRCompressor: gain 0.5"]

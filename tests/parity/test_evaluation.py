@@ -210,8 +210,9 @@ class Result:
 def test_a_pipelines_result_is_explained_with_its_stages(room, results):
     """What fell out where, with the passages' own texts."""
     stages = [StageFacts("top", ("fox", "redis"), ("redis",), notes={"fox": "no evidence"})]
-    told = str(room.explain(Result(results(["redis"]), stages)))
+    told = str(room.explain(Result(results(["redis"]), stages), texts=PASSAGES))
     assert PASSAGES["redis"] in told
+    assert PASSAGES["fox"] in told
     assert "at top: no evidence" in told
 
 
