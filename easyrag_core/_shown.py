@@ -30,10 +30,11 @@ _PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t
 _PICTURES[0x7F] = 0x2421
 
 _STYLE: Final = """
-.easyrag-table{margin:.5em 0;font-size:13px;color:inherit}
-.easyrag-table table{border-collapse:collapse;margin:.3em 0}
+.easyrag-table{margin:.5em 0;font-size:13px;color:inherit;overflow-x:auto}
+.easyrag-table table{border-collapse:collapse;margin:.3em 0;font-size:1em}
 .easyrag-table th,.easyrag-table td{padding:.25em .7em;text-align:left;vertical-align:top;
-border-bottom:1px solid rgba(128,128,128,.3);background:none;overflow-wrap:anywhere}
+border-bottom:1px solid rgba(128,128,128,.3);background:none;max-width:48em;
+overflow-wrap:break-word}
 .easyrag-table th.er-r,.easyrag-table td.er-r{text-align:right;white-space:nowrap;
 font-variant-numeric:tabular-nums}
 .easyrag-table .er-note{opacity:.75;font-size:.92em}

@@ -51,7 +51,7 @@ def compare(
         retrievers: Name to retriever, or to a function from a question to documents or ids.
         questions: Question to what is relevant. Under `match="id"` the ids, or id to grade; a
             document counts under its own id, `metadata["document_id"]` or `metadata["source"]`,
-            the first that any question names. Under `match="text"` the answer, in one or several
+            the first that the question names. Under `match="text"` the answer, in one or several
             wordings: a document that holds one of them is the right one, so that splitters can be
             compared whose chunks have different ids.
         metrics: `recall@k`, `precision@k`, `mrr`, `mrr@k`, `ndcg`, `ndcg@k`, `map`, `map@k`.

@@ -48,7 +48,7 @@ def compare(
         retrievers: Name to retriever, or to a function from a question to nodes or ids.
         questions: Question to what is relevant. Under `match="id"` the ids, or id to grade; a
             node counts under its own id, its document's (`ref_doc_id`) or
-            `metadata["file_path"]`, the first that any question names. Under `match="text"` the
+            `metadata["file_path"]`, the first that the question names. Under `match="text"` the
             answer, in one or several wordings: a node that holds one of them is the right one, so
             that node parsers can be compared whose nodes have different ids.
         metrics: `recall@k`, `precision@k`, `mrr`, `mrr@k`, `ndcg`, `ndcg@k`, `map`, `map@k`.

@@ -83,7 +83,7 @@ def compare(
         metrics: As `evaluate` takes them.
         match: `"id"` or `"text"`.
         key: A result's id, or several that it goes by, such as its own and its document's: the
-            first that any question names counts. Default: the result itself, or a `Hit`'s id.
+            first that the question names counts. Default: the result itself, or a `Hit`'s id.
         text: A result's text; needed under `match="text"`.
         groups: Question to what it hangs together with; see `evaluate`.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
@@ -101,6 +101,7 @@ def compare(
     >>> compared.evaluations["words"].means
     {'mrr': 0.5}
     """
+    _refuse_coroutines(retrievers)
     asked = _Asked(retrievers, questions, match=match, key=key, text=text, clock=clock)
     asked.measured_by(metrics=metrics, groups=groups, bootstrap=bootstrap)
     for name, retriever, question in asked.calls():
@@ -240,13 +241,18 @@ class _Asked(Generic[T]):
             texts = (_plain(self._text(item)) for item in found)
             return [_ANSWER if any(w in told for w in wordings) else _OTHER for told in texts]
         if self._key is not None:
-            found = [self._named(self._key(item)) for item in found]
+            found = [self._named(self._key(item), question) for item in found]
         return ranked_ids(found, name="found")
 
-    def _named(self, names: str | Sequence[str]) -> str:
+    def _named(self, names: str | Sequence[str], question: str) -> str:
+        """Choose the name that this question knows, else one that any knows."""
         if isinstance(names, str):
             return names
-        return next((name for name in names if name in self._known), names[0])
+        for known in (self._grades[question], self._known):
+            for name in names:
+                if name in known:
+                    return name
+        return names[0]
 
     def _report(self, name: str) -> None:
         if errors := self._errors.get(name):
@@ -278,6 +284,13 @@ def _checked(retrievers: Any) -> Mapping[str, Any]:
             allowed = "give what can be called with a question"
             raise InvalidParameterError(f"retrievers[{name!r}]", retriever, allowed)
     return retrievers
+
+
+def _refuse_coroutines(retrievers: Any) -> None:
+    for name, retriever in _checked(retrievers).items():
+        if inspect.iscoroutinefunction(retriever):
+            allowed = "a coroutine function is for acompare"
+            raise InvalidParameterError(f"retrievers[{name!r}]", retriever, allowed)
 
 
 def _listed(found: Any) -> list[Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare_runs"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """How good several runs are over the same questions.
 
@@ -75,6 +75,10 @@ class Comparison:
     def __str__(self) -> str:
         """Return the tables for a terminal."""
         return text_of(self)
+
+    def __repr__(self) -> str:
+        """Return the tables, so that a prompt shows them."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """Return the tables for a notebook."""

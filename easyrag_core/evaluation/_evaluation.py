@@ -41,7 +41,7 @@ METRICS: Final = ("recall@5", "recall@10", "mrr@10", "ndcg@10")
 """What is measured if nothing else is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """How good one run is.
 
@@ -74,6 +74,10 @@ class Evaluation:
             for name, estimate in self.estimates.items()
         ]
         return "\n".join([self._title(), *text_table([["", "mean", "low", "high"], *rows], "lrrr")])
+
+    def __repr__(self) -> str:
+        """Return the tables, so that a prompt shows them."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -49,7 +49,7 @@ class Trial(NamedTuple):
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuning:
     """What a search for settings found.
 
@@ -69,14 +69,18 @@ class Tuning:
     metric: str
     trials: tuple[Trial, ...]
     held_out: Comparison
-    train_questions: tuple[str, ...] = field(repr=False)
-    held_out_questions: tuple[str, ...] = field(repr=False)
+    train_questions: tuple[str, ...]
+    held_out_questions: tuple[str, ...]
 
     def __str__(self) -> str:
         """Return the tables for a terminal."""
         head, *rows = self._table()
         table = text_table([head, *rows], "l" * (len(head) - 1) + "r")
         return "\n".join([self._train_title(), *table, "", self._title(), text_of(self.held_out)])
+
+    def __repr__(self) -> str:
+        """Return the tables, so that a prompt shows them."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """Return the tables for a notebook."""

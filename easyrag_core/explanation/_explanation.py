@@ -69,10 +69,10 @@ class Explanation:
         query: str | None = None,
     ) -> None:
         """Check what is explained; see `explain`."""
-        self.hits = _checked("hits", hits, Hit)
-        self.stages = _checked("stages", stages, StageFacts)
+        self.hits: tuple[Hit, ...] = _checked("hits", hits, Hit)
+        self.stages: tuple[StageFacts, ...] = _checked("stages", stages, StageFacts)
         self.texts: Mapping[str, str] = {} if texts is None else texts
-        self.query = query
+        self.query: str | None = query
         if not isinstance(self.texts, Mapping):
             raise InvalidParameterError("texts", texts, "give a dict of id to text")
 
@@ -121,8 +121,8 @@ class Explanation:
         return text_of(self)
 
     def __repr__(self) -> str:
-        """Return what it explains, in one line."""
-        return f"<Explanation of {len(self.hits)} hits, {len(self.stages)} stages>"
+        """Return the explanation, so that a prompt shows it."""
+        return str(self)
 
     def _repr_html_(self) -> str:
         """Return the explanation for a notebook: one element with its own style."""

@@ -227,6 +227,27 @@ def test_both_take_the_same_settings():
     )
 
 
+def test_coroutine_functions_are_for_the_async_twin():
+    """The sync one says so, and leaves no coroutine behind that nobody awaits."""
+
+    async def ask(_question):
+        return []
+
+    with pytest.raises(InvalidParameterError, match="acompare"):
+        compare({"later": ask}, QUESTIONS)
+
+
+def test_each_question_may_speak_of_chunks_or_of_documents():
+    """Of the names that a result goes by, the one counts that this question knows."""
+    compared = compare(
+        {"one": lambda _: ["chunk 1 of page 1"]},
+        {"by chunk": ["chunk 1"], "by page": ["page 1"]},
+        metrics=["mrr"],
+        key=lambda found: found.split(" of "),
+    )
+    assert compared.evaluations["one"].means == {"mrr": 1}
+
+
 # Tuning
 
 RELEVANT = {f"q{number}": ["a"] for number in range(40)}

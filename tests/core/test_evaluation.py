@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
+import pickle
 from html.parser import HTMLParser
 
 import numpy as np
@@ -264,3 +266,11 @@ def test_an_evaluation_prints_its_means():
         "mrr  1.0000  1.0000  1.0000",
     ]
     assert "<td>mrr</td>" in told._repr_html_()
+    assert repr(told) == str(told)
+
+
+def test_what_was_measured_can_be_kept():
+    """Copied and pickled, an evaluation and a comparison are equal to the original."""
+    compared = compare_runs({"a": {"q": ["a"]}, "b": {"q": []}}, {"q": ["a"]})
+    for value in (compared, compared.evaluations["a"], Bootstrap(seed=3)):
+        assert copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value

@@ -94,7 +94,7 @@ def test_hits_alone_are_enough():
     assert str(explain(HITS[1:2])).splitlines()[0] == "1 passage"
     assert str(explain([])) == "0 passages"
     assert "0 passages" in explain([])._repr_html_()
-    assert repr(explain(HITS)) == "<Explanation of 3 hits, 0 stages>"
+    assert repr(explain(HITS)) == str(explain(HITS))
 
 
 def test_the_page_has_a_bar_for_each_score():
