@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -19,10 +20,9 @@ from easyrag_core.evaluation._metrics import metric_of
 from easyrag_core.evaluation._tables import html_tables, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from easyrag_core.evaluation._bootstrap import Bootstrap
     from easyrag_core.evaluation._judged import Qrels, Run
+    from easyrag_core.evaluation._metrics import Metric
 
 __all__ = ["Settings", "Trial", "Tuning", "tune"]
 
@@ -105,9 +105,10 @@ class Tuning:
     def _table(self) -> list[list[str]]:
         names = list(self.settings)
         rows = [[*names, self.metric]]
-        for settings, score, error in self.trials:
-            best = " *" if settings == self.settings else "  "
-            told = f"{score:.4f}{best}" if score is not None else clipped(str(error), 60)
+        best = _best_of(self.trials)
+        for number, (settings, score, error) in enumerate(self.trials):
+            mark = " *" if number == best else "  "
+            told = f"{score:.4f}{mark}" if score is not None else clipped(str(error), 60)
             rows.append([*(_told(settings[name]) for name in names), told])
         return rows
 
@@ -159,71 +160,67 @@ def tune(
     combinations = _combinations(grid)
     wanted, grades = metric_of(metric, parameter="metric"), judged(questions, name="questions")
     train, rest = _parts(grades, groups_of(groups, grades), _share(held_out), seed=seed)
-    search_all = _Search(search, wanted.name, {question: grades[question] for question in train})
-    trials = tuple(map(search_all.tried, combinations))
-    best = search_all.best()
-    runs = {"first": search_all.first} if search_all.first is not None else {}
-    if best != combinations[0]:
-        runs["tuned"] = search_all.best_run
+    tried = _Tried(wanted, {question: grades[question] for question in train})
+    for settings in combinations:
+        tried.add(settings, search)
     compared = compare_runs(
-        runs,
+        tried.runs(),
         {question: grades[question] for question in rest},
         metrics=[metric],
         groups=groups,
         bootstrap=bootstrap,
     )
-    return Tuning(best, metric, trials, compared, tuple(train), tuple(rest))
+    best = combinations[_best_of(tried.trials)]
+    return Tuning(best, metric, tuple(tried.trials), compared, tuple(train), tuple(rest))
 
 
-class _Search:
-    """Goes through the settings and remembers what it needs: the first run and the best."""
+class _Tried:
+    """What was tried, with the runs that are still needed: the first and the best."""
 
-    def __init__(
-        self,
-        search: Callable[[dict[str, Any]], Run],
-        metric: str,
-        grades: dict[str, dict[str, float]],
-    ) -> None:
-        self._search = search
-        self._metric = metric_of(metric)
+    def __init__(self, metric: Metric, grades: dict[str, dict[str, float]]) -> None:
+        self._metric = metric
         self._grades = grades
-        self._best: tuple[float, Settings] | None = None
-        self._error: Exception | None = None
-        self._tried = 0
-        self.first: Run | None = None
-        self.best_run: Run = {}
+        self._runs: dict[int, Run] = {}
+        self._errors: list[Exception] = []
+        self.trials: list[Trial] = []
 
-    def tried(self, settings: dict[str, Any]) -> Trial:
-        self._tried += 1
+    def add(self, settings: dict[str, Any], search: Callable[[dict[str, Any]], Run]) -> None:
+        number = len(self.trials)
         try:
-            run = self._search(dict(settings))
+            run = search(dict(settings))
             values = values_of(run, self._grades, [self._metric], name=f"search({settings})")
         except Exception as error:  # noqa: BLE001 - one bad combination is no reason to lose all
             _logger.warning("The search failed with %r: %r", settings, error)
-            self._error = self._error or error
-            return Trial(settings, None, repr(error))
-        score = float(values.mean())
-        if self._tried == 1:
-            self.first = run
-        if self._best is None or score > self._best[0]:
-            self._best, self.best_run = (score, settings), run
-        return Trial(settings, score)
+            self._errors.append(error)
+            self.trials.append(Trial(settings, None, repr(error)))
+            return
+        self.trials.append(Trial(settings, float(values.mean())))
+        if number in (0, _best_of(self.trials)):
+            self._runs = {at: one for at, one in self._runs.items() if at == 0} | {number: run}
 
-    def best(self) -> Settings:
-        if self._best is None and self._error is not None:
-            raise self._error
-        return self._best[1] if self._best else {}
+    def runs(self) -> dict[str, Run]:
+        if not self._runs:
+            raise self._errors[0]
+        return {"tuned" if number else "first": run for number, run in self._runs.items()}
+
+
+def _best_of(trials: Sequence[Trial]) -> int:
+    """Return the place of the best; of equal ones the first. One at least did not fail."""
+    scores = [(trial.score, -at) for at, trial in enumerate(trials) if trial.score is not None]
+    return -max(scores)[1]
 
 
 def _combinations(grid: Any) -> list[dict[str, Any]]:
     allowed = "give a dict of setting to a list of values, at least one each"
     if not isinstance(grid, Mapping) or not grid:
         raise InvalidParameterError("grid", grid, allowed)
+    listed = {}
     for name, values in grid.items():
-        listing = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping)
-        if not listing or not list(values):
+        unordered = isinstance(values, str | bytes | Mapping | AbstractSet)
+        listed[name] = list(values) if isinstance(values, Iterable) and not unordered else []
+        if not listed[name]:
             raise InvalidParameterError(f"grid[{name!r}]", values, allowed)
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    return [dict(zip(listed, values, strict=True)) for values in product(*listed.values())]
 
 
 def _share(held_out: float) -> float:

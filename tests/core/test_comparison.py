@@ -9,6 +9,7 @@ import logging
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from easyrag_core import Bootstrap, Hit, InvalidParameterError, acompare, compare, tune
@@ -304,6 +305,14 @@ def test_when_the_first_are_the_best_there_is_nothing_to_compare():
     assert list(tuned.held_out.evaluations) == ["first"]
 
 
+def test_settings_of_any_kind_are_tried():
+    """Generators, lists of weights, arrays: nothing is asked of a value but to be handed on."""
+    grid = {"weights": (np.array([1.0, weight]) for weight in (2, 1)), "depth": range(2, 0, -1)}
+    tuned = tune(depths, grid, RELEVANT, metric="mrr")
+    assert (tuned.settings["weights"].tolist(), tuned.settings["depth"]) == ([1, 2], 1)
+    assert str(tuned).count("0.5000 *") == 1
+
+
 def test_the_split_is_seeded_and_keeps_groups_whole():
     """The same seed parts in the same way; questions of one page are on one side."""
     groups = {question: int(question[1:]) // 2 for question in RELEVANT}
@@ -354,6 +363,7 @@ def test_the_tables_say_what_was_chosen_and_what_it_is_worth():
         (({"depth": []}, RELEVANT), {}, r"grid\['depth'\]"),
         (({"depth": "12"}, RELEVANT), {}, r"grid\['depth'\]"),
         (({"depth": 1}, RELEVANT), {}, r"grid\['depth'\]"),
+        (({"depth": {1, 2}}, RELEVANT), {}, r"grid\['depth'\]"),
         (({"depth": [1]}, {}), {}, "questions"),
         (({"depth": [1]}, dict(list(RELEVANT.items())[:19])), {}, "give at least 20 questions"),
         (({"depth": [1]}, RELEVANT), {"held_out": 0.2}, "give at least 50 questions"),

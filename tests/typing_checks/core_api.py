@@ -135,7 +135,7 @@ async def channelling_later() -> None:
 def evaluating() -> None:
     """Runs and rankings come in several forms; comparisons and tunings are values."""
     hits = core.BM25Index().search("x")
-    qrels: core.evaluation.Qrels = {"q": {"a": 2}, "r": ["b"]}
+    qrels: Mapping[str, Mapping[str, float] | list[str]] = {"q": {"a": 2}, "r": ["b"]}
     evaluation = core.evaluate({"q": hits, "r": {"b": 1.0}}, qrels, metrics=["mrr"])
     assert_type(evaluation.estimates["mrr"].low, float)
     compared = core.compare({"words": core.BM25Index().search}, qrels)
