@@ -41,6 +41,7 @@ def compare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
     config: RunnableConfig | None = None,
 ) -> Comparison:
     """Ask several retrievers the same questions, and say which is better and faster.
@@ -61,6 +62,7 @@ def compare(
             for. Default: each stands alone.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
         strict: Raise a retriever's own error.
+        show_progress: Show a tqdm bar for each retriever.
         config: Handed to every retriever: callbacks, tags, metadata.
 
     Returns:
@@ -69,6 +71,7 @@ def compare(
 
     Raises:
         InvalidParameterError: An argument is not as above.
+        MissingDependencyError: A bar is wanted and tqdm is not installed.
 
     >>> from langchain_easyrag import BM25Retriever
     >>> texts = {"d1": "Ranks are fused.", "d2": "The limit holds."}
@@ -86,6 +89,7 @@ def compare(
         groups=groups,
         bootstrap=bootstrap,
         strict=strict,
+        show_progress=show_progress,
     )
 
 
@@ -99,6 +103,7 @@ async def acompare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
     config: RunnableConfig | None = None,
 ) -> Comparison:
     """Ask several retrievers the same questions: the async twin of `compare`.
@@ -112,6 +117,7 @@ async def acompare(
         groups: As in `compare`.
         bootstrap: As in `compare`.
         strict: As in `compare`.
+        show_progress: As in `compare`.
         config: As in `compare`.
 
     Returns:
@@ -130,6 +136,7 @@ async def acompare(
         groups=groups,
         bootstrap=bootstrap,
         strict=strict,
+        show_progress=show_progress,
     )
 
 

@@ -39,6 +39,7 @@ def compare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
 ) -> Comparison:
     """Ask several retrievers the same questions, and say which is better and faster.
 
@@ -58,6 +59,7 @@ def compare(
             for. Default: each stands alone.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
         strict: Raise a retriever's own error.
+        show_progress: Show a tqdm bar for each retriever.
 
     Returns:
         Means, intervals, differences from the first, and milliseconds; shown as a table in a
@@ -65,6 +67,7 @@ def compare(
 
     Raises:
         InvalidParameterError: An argument is not as above.
+        MissingDependencyError: A bar is wanted and tqdm is not installed.
 
     >>> from llama_index.core.schema import TextNode
     >>> from llamaindex_easyrag import BM25Retriever
@@ -84,6 +87,7 @@ def compare(
         groups=groups,
         bootstrap=bootstrap,
         strict=strict,
+        show_progress=show_progress,
     )
 
 
@@ -97,6 +101,7 @@ async def acompare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
 ) -> Comparison:
     """Ask several retrievers the same questions: the async twin of `compare`.
 
@@ -109,6 +114,7 @@ async def acompare(
         groups: As in `compare`.
         bootstrap: As in `compare`.
         strict: As in `compare`.
+        show_progress: As in `compare`.
 
     Returns:
         As `compare` does.
@@ -126,6 +132,7 @@ async def acompare(
         groups=groups,
         bootstrap=bootstrap,
         strict=strict,
+        show_progress=show_progress,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from unicodedata import normalize
 
+from easyrag_core._progress import with_progress
 from easyrag_core.errors import InvalidParameterError, check_choice
 from easyrag_core.evaluation._comparison import Comparison, compare_runs
 from easyrag_core.evaluation._evaluation import METRICS, groups_of, judged
@@ -66,6 +67,7 @@ def compare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
     """Ask several retrievers the same questions, and say which is better and faster.
@@ -88,6 +90,7 @@ def compare(
         groups: Question to what it hangs together with; see `evaluate`.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
         strict: Raise a retriever's own error.
+        show_progress: Show a tqdm bar for each retriever.
         clock: Tells seconds.
 
     Returns:
@@ -95,6 +98,7 @@ def compare(
 
     Raises:
         InvalidParameterError: An argument is not as above.
+        MissingDependencyError: A bar is wanted and tqdm is not installed.
 
     >>> found = {"what is BM25?": ["d2", "d1"]}
     >>> compared = compare({"words": found.get}, {"what is BM25?": ["d1"]}, metrics=["mrr"])
@@ -104,7 +108,7 @@ def compare(
     _refuse_coroutines(retrievers)
     asked = _Asked(retrievers, questions, match=match, key=key, text=text, clock=clock)
     asked.measured_by(metrics=metrics, groups=groups, bootstrap=bootstrap)
-    for name, retriever, question in asked.calls():
+    for name, retriever, question in asked.calls(show_progress=show_progress):
         with asked.timed(name, question, strict=strict) as take:
             take(retriever(question))
     return asked.comparison()
@@ -121,6 +125,7 @@ async def acompare(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     strict: bool = False,
+    show_progress: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
     """Ask several retrievers the same questions: the async twin of `compare`.
@@ -137,6 +142,7 @@ async def acompare(
         groups: As in `compare`.
         bootstrap: As in `compare`.
         strict: As in `compare`.
+        show_progress: As in `compare`.
         clock: As in `compare`.
 
     Returns:
@@ -147,7 +153,7 @@ async def acompare(
     """
     asked = _Asked(retrievers, questions, match=match, key=key, text=text, clock=clock)
     asked.measured_by(metrics=metrics, groups=groups, bootstrap=bootstrap)
-    for name, retriever, question in asked.calls():
+    for name, retriever, question in asked.calls(show_progress=show_progress):
         with asked.timed(name, question, strict=strict) as take:
             take(await _answer(retriever, question))
     return await asyncio.to_thread(asked.comparison)
@@ -206,10 +212,10 @@ class _Asked(Generic[T]):
         groups_of(groups, self._grades)
         self._settings = {"metrics": metrics, "groups": groups, "bootstrap": bootstrap}
 
-    def calls(self) -> Iterator[tuple[str, Any, str]]:
+    def calls(self, *, show_progress: bool) -> Iterator[tuple[str, Any, str]]:
         """Give each retriever with each question."""
         for name, retriever in self._retrievers.items():
-            for question in self._grades:
+            for question in with_progress(self._grades, what=name, show=show_progress):
                 yield name, retriever, question
             self._report(name)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from easyrag_core._progress import with_progress
 from easyrag_core._shown import clipped, escaped, html_box, html_table, text_table
 from easyrag_core.errors import InvalidParameterError, check_count, check_number
 from easyrag_core.evaluation._comparison import Comparison, compare_runs
@@ -123,6 +124,7 @@ def tune(
     groups: Mapping[str, Hashable] | None = None,
     bootstrap: Bootstrap | None = None,
     seed: int = 0,
+    show_progress: bool = False,
 ) -> Tuning:
     """Try every combination of settings, choose on one part of the questions, judge on another.
 
@@ -141,6 +143,7 @@ def tune(
             drawn together.
         bootstrap: How the intervals are drawn. Default: `Bootstrap()`.
         seed: Of the split, at least 0. The same seed parts the same questions in the same way.
+        show_progress: Show a tqdm bar over the combinations.
 
     Returns:
         The best settings, all that were tried, and how the best do on the held-out part.
@@ -148,6 +151,7 @@ def tune(
     Raises:
         InvalidParameterError: An argument is not as above, or either part has fewer than 10
             questions (or groups).
+        MissingDependencyError: A bar is wanted and tqdm is not installed.
         Exception: What `search` raised, if it failed for every combination.
 
     >>> relevant = {f"q{n}": ["a"] for n in range(40)}
@@ -161,7 +165,7 @@ def tune(
     wanted, grades = metric_of(metric, parameter="metric"), judged(questions, name="questions")
     train, rest = _parts(grades, groups_of(groups, grades), _share(held_out), seed=seed)
     tried = _Tried(wanted, {question: grades[question] for question in train})
-    for settings in combinations:
+    for settings in with_progress(combinations, what="Tuning", show=show_progress):
         tried.add(settings, search)
     compared = compare_runs(
         tried.runs(),

@@ -228,6 +228,18 @@ def test_both_take_the_same_settings():
     )
 
 
+def test_progress_is_shown_when_it_is_wanted(capsys):
+    """A bar for each retriever, one for the combinations; nothing without asking."""
+    pytest.importorskip("tqdm")
+    compare({"words": ANSWERS.get}, QUESTIONS, show_progress=True)
+    tune(depths, {"depth": [0, 1]}, RELEVANT, show_progress=True)
+    told = capsys.readouterr().err
+    assert "words: 100%" in told
+    assert "Tuning: 100%" in told
+    compare({"words": ANSWERS.get}, QUESTIONS)
+    assert capsys.readouterr().err == ""
+
+
 def test_coroutine_functions_are_for_the_async_twin():
     """The sync one says so, and leaves no coroutine behind that nobody awaits."""
 
