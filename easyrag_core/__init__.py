@@ -26,7 +26,33 @@ from easyrag_core.errors import (
     OutputParseError,
     StreamInterruptedError,
 )
-from easyrag_core.events import AttributeValue, Event, EventHandler, emit
+from easyrag_core.evaluation import (
+    Bootstrap,
+    Comparison,
+    Estimate,
+    Evaluation,
+    Tuning,
+    acompare,
+    average_precision,
+    compare,
+    compare_runs,
+    evaluate,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+    tune,
+)
+from easyrag_core.events import (
+    AttributeValue,
+    Event,
+    EventHandler,
+    emit,
+)
+from easyrag_core.explanation import (
+    Explanation,
+    explain,
+)
 from easyrag_core.filters import (
     And,
     Condition,
@@ -62,7 +88,11 @@ from easyrag_core.index import (
     embed_in_batches,
     fuse_hits,
 )
-from easyrag_core.pipeline import ChannelOutcome, arun_channels, run_channels
+from easyrag_core.pipeline import (
+    ChannelOutcome,
+    arun_channels,
+    run_channels,
+)
 from easyrag_core.query import (
     Clarification,
     ConversationMemory,
@@ -138,7 +168,16 @@ from easyrag_core.routing import (
     StreamReset,
     classify_failure,
 )
-from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction
+from easyrag_core.telemetry import (
+    OpenTelemetryHandler,
+)
+from easyrag_core.types import (
+    ChannelScore,
+    Chunk,
+    Hit,
+    LengthFunction,
+    StageFacts,
+)
 
 __all__ = [
     "COUNTED_KINDS",
@@ -151,6 +190,7 @@ __all__ = [
     "BM25Explanation",
     "BM25Index",
     "BM25Params",
+    "Bootstrap",
     "CachedChunkStore",
     "ChannelOutcome",
     "ChannelScore",
@@ -165,6 +205,7 @@ __all__ = [
     "Clarification",
     "Classifier",
     "CodeChunker",
+    "Comparison",
     "Condition",
     "ConversationMemory",
     "ConversationNotes",
@@ -175,9 +216,12 @@ __all__ = [
     "DocumentChunker",
     "DroppedCondition",
     "EasyRAGError",
+    "Estimate",
+    "Evaluation",
     "Event",
     "EventHandler",
     "ExpandedItem",
+    "Explanation",
     "ExtractedConditions",
     "Failure",
     "FailureKind",
@@ -216,6 +260,7 @@ __all__ = [
     "ModelUnavailableError",
     "MultiQueryPrompt",
     "Not",
+    "OpenTelemetryHandler",
     "Or",
     "OutputParseError",
     "ParentChildChunker",
@@ -225,6 +270,7 @@ __all__ = [
     "RewritePrompt",
     "RoutingSnapshot",
     "SQLiteChunkStore",
+    "StageFacts",
     "StandardAnalyzer",
     "StreamInterruptedError",
     "StreamReset",
@@ -233,21 +279,28 @@ __all__ = [
     "TermExplanation",
     "TermMap",
     "TermMatch",
+    "Tuning",
     "VectorIndex",
     "WeightedQuery",
+    "acompare",
     "all_of",
     "analyzer_from_settings",
     "any_of",
     "arun_channels",
     "auto_merge",
+    "average_precision",
     "cap_decisions",
     "chunker_for",
     "classify_failure",
+    "compare",
+    "compare_runs",
     "cosines",
     "distinct_queries",
     "embed_in_batches",
     "emit",
+    "evaluate",
     "expand_to_parents",
+    "explain",
     "filter_from_dict",
     "filter_to_dict",
     "fitting_vectors",
@@ -258,6 +311,7 @@ __all__ = [
     "language_of",
     "lexical_vectors",
     "maximal_marginal_relevance",
+    "ndcg_at_k",
     "needs_rewrite",
     "parse_decomposition",
     "parse_filters",
@@ -266,6 +320,9 @@ __all__ = [
     "parse_queries",
     "parse_rewrite",
     "parse_summary",
+    "precision_at_k",
+    "recall_at_k",
+    "reciprocal_rank",
     "reciprocal_rank_fusion",
     "reciprocal_rank_scores",
     "report_degradation",
@@ -274,4 +331,5 @@ __all__ = [
     "score_fusion",
     "split_filter",
     "split_questions",
+    "tune",
 ]

@@ -15,6 +15,8 @@ from langchain_easyrag.document_compressors import (  # noqa: E402
     MMRCompressor,
     ParentExpansionCompressor,
 )
+from langchain_easyrag.evaluation import acompare, compare  # noqa: E402
+from langchain_easyrag.explanation import explain  # noqa: E402
 from langchain_easyrag.retrievers import (  # noqa: E402
     BM25Retriever,
     FusionRetriever,
@@ -44,6 +46,9 @@ __all__ = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "acompare",
     "chunk_key",
+    "compare",
+    "explain",
     "fuse_documents",
 ]

@@ -12,7 +12,8 @@ from typing_extensions import override
 from easyrag_core.chunking.by_path import chunker_for
 from easyrag_core.chunking.code import CodeChunker
 from easyrag_core.chunking.markdown import MarkdownChunker
-from easyrag_core.console import hit_of_facts, run
+from easyrag_core.console import run
+from easyrag_core.explanation import hit_of_facts
 from langchain_easyrag import (
     CodeTextSplitter,
     DocumentTextSplitter,

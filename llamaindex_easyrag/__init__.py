@@ -9,6 +9,8 @@ from easyrag_core import MissingDependencyError
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     raise MissingDependencyError("llama-index-core", "llamaindex")
 
+from llamaindex_easyrag.evaluation import acompare, compare
+from llamaindex_easyrag.explanation import explain
 from llamaindex_easyrag.node_parsers import (
     CodeLineNodeParser,
     DocumentNodeParser,
@@ -39,4 +41,7 @@ __all__ = [
     "ParentChildRetriever",
     "ParentExpansionPostprocessor",
     "RRFPostprocessor",
+    "acompare",
+    "compare",
+    "explain",
 ]

@@ -12,7 +12,8 @@ from pydantic import PrivateAttr
 from easyrag_core.chunking.by_path import chunker_for
 from easyrag_core.chunking.code import CodeChunker
 from easyrag_core.chunking.markdown import MarkdownChunker
-from easyrag_core.console import hit_of_facts, run
+from easyrag_core.console import run
+from easyrag_core.explanation import hit_of_facts
 from llamaindex_easyrag import (
     CodeLineNodeParser,
     DocumentNodeParser,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from easyrag_core.files import SourceFile
     from easyrag_core.types import Chunk
 
-__all__ = ["bring_up_to_date", "index_folder", "open_index"]
+__all__ = ["bring_up_to_date", "index_folder", "open_index", "user_cache"]
 
 
 def index_folder(root: Path, model: EmbeddingModel | None) -> Path:
@@ -33,10 +33,11 @@ def index_folder(root: Path, model: EmbeddingModel | None) -> Path:
     """
     told = f"{root.resolve()}|{model.name if model else 'bm25'}"
     digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return _user_cache() / "easyrag" / f"{root.resolve().name or 'root'}-{digest}"
+    return user_cache() / "easyrag" / f"{root.resolve().name or 'root'}-{digest}"
 
 
-def _user_cache() -> Path:
+def user_cache() -> Path:
+    """Return the folder in which the platform keeps what can be made again."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given)
     if sys.platform == "darwin":

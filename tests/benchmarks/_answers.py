@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from easyrag_core import Bootstrap
 from tests.benchmarks.collections import data_root
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LAYOUTS", "Document", "Interval", "Question", "Scores", "Setting", "interval", "read"]
+    from easyrag_core import Estimate
+
+__all__ = ["LAYOUTS", "Document", "Question", "Scores", "Setting", "interval", "read"]
 
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W\u3040-\u9fff\uf900-\ufaff]+")
 
@@ -139,33 +142,17 @@ class Scores(NamedTuple):
         return cls(both / wanted, both / read if read else 0.0, both / (read + wanted - both))
 
 
-class Interval(NamedTuple):
-    """A mean with its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-def interval(values: Sequence[float], clusters: Sequence[int], *, samples: int = 2000) -> Interval:
+def interval(values: Sequence[float], clusters: Sequence[int]) -> Estimate:
     """Bootstrap the mean over clusters: questions about one paragraph hang together.
 
     Args:
         values: One figure a question.
         clusters: The paragraph of each.
-        samples: How many times to draw.
 
     Returns:
         The mean and the 2.5 and 97.5 percentiles; the same in every run.
     """
-    _, numbers = np.unique(np.asarray(clusters), return_inverse=True)
-    sums = np.bincount(numbers, weights=np.asarray(values, float))
-    counts = np.bincount(numbers)
-    drawn = np.random.default_rng(SEED).multinomial(
-        len(counts), np.full(len(counts), 1 / len(counts)), size=samples
-    )
-    means = (drawn @ sums) / (drawn @ counts)
-    return Interval(float(np.mean(values)), *map(float, np.percentile(means, [2.5, 97.5])))
+    return Bootstrap(seed=SEED).estimate(values, clusters)
 
 
 class _Paragraph(NamedTuple):

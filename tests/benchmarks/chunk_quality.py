@@ -28,12 +28,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from easyrag_core import BM25Index, VectorIndex
-from tests.benchmarks._answers import LAYOUTS, Interval, Scores, Setting, interval, read
+from tests.benchmarks._answers import LAYOUTS, Scores, Setting, interval, read
 from tests.benchmarks._chunkers import JUDGED, MARKDOWN, PROSE
 from tests.benchmarks.collections import data_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from easyrag_core import Estimate
 
 LANGUAGES = ("en", "zh")
 SIZES = (200, 400, 800)
@@ -89,7 +91,7 @@ class Measured:
     length: float
     cut: float
     scores: dict[int, list[Scores]]
-    to_best_peer: Interval | None = None
+    to_best_peer: Estimate | None = None
     best_peer: str = ""
     clusters: list[int] = field(default_factory=list)
 
@@ -240,7 +242,7 @@ def table(rows: Sequence[Measured]) -> str:
 VERDICTS = ("wins", "ties", "loses")
 
 
-def verdict(difference: Interval) -> str:
+def verdict(difference: Estimate) -> str:
     """Read an interval of differences, ours less theirs."""
     if difference.low > 0:
         return "wins"
@@ -294,7 +296,7 @@ def _pooled(own: Sequence[Measured], rows: Sequence[Measured]) -> Iterator[str]:
         yield (f"  {kind}, {len(pairs)} tasks together: {verdict(pooled)} {_signed(pooled)} {peer}")
 
 
-def _signed(difference: Interval) -> str:
+def _signed(difference: Estimate) -> str:
     return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"
 
 

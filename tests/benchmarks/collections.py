@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-__all__ = ["Collection", "collection_names", "data_root", "ndcg", "read_collection"]
+__all__ = ["Collection", "collection_names", "data_root", "read_collection"]
 
 _BESIDE_THE_REPOSITORY = Path(__file__).parents[3] / "shared" / "data"
 
@@ -81,23 +80,3 @@ def _lines(path: Path) -> Iterator[dict[str, str]]:
     with path.open(encoding="utf-8") as file:
         for line in file:
             yield json.loads(line)
-
-
-def ndcg(found: Sequence[str], grades: dict[str, int], k: int = 10) -> float:
-    """Return the normalised discounted cumulative gain of one ranking.
-
-    Args:
-        found: Document ids, best first.
-        grades: Document id to grade, at least one above 0.
-        k: How many places count.
-
-    Returns:
-        From 0 to 1, the best ranking of all graded documents.
-    """
-    gains = [grades.get(id_, 0) for id_ in found[:k]]
-    best = sorted(grades.values(), reverse=True)[:k]
-    return _discounted(gains) / _discounted(best)
-
-
-def _discounted(gains: Sequence[int]) -> float:
-    return sum(gain / math.log2(place + 2) for place, gain in enumerate(gains))

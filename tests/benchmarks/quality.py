@@ -13,9 +13,10 @@ import time
 import warnings
 from typing import TYPE_CHECKING, TypeAlias
 
+from easyrag_core.evaluation import ndcg_at_k
 from easyrag_core.index.analyzer import StandardAnalyzer
 from easyrag_core.index.bm25 import BM25Index
-from tests.benchmarks.collections import collection_names, data_root, ndcg, read_collection
+from tests.benchmarks.collections import collection_names, data_root, read_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +121,7 @@ def measure(collection: Collection, build: Callable[[Collection], Ranker]) -> di
     found = build(collection)(list(collection.queries.values()))
     seconds = time.perf_counter() - started
     gains = [
-        ndcg(ids, collection.grades[query], K)
+        ndcg_at_k(ids, collection.grades[query], K)
         for query, ids in zip(collection.queries, found, strict=True)
     ]
     return {"ndcg": sum(gains) / len(gains), "seconds": seconds}

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from easyrag_core import Chunk, DocumentChunker
+from easyrag_core._shown import columns, visible
 from easyrag_core.chunking.view import ChunkView, _page
-from easyrag_core.chunking.view._lines import columns
-from easyrag_core.chunking.view._segments import visible
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.text import is_grapheme_boundary
 from tests.strategies import nasty_texts, paragraphs

@@ -22,7 +22,10 @@ EXPECTED_ALL = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "acompare",
     "chunk_key",
+    "compare",
+    "explain",
     "fuse_documents",
 ]
 

@@ -21,12 +21,14 @@ CORE, LANGCHAIN, LLAMAINDEX = PACKAGES
 _GROUND = frozenset({"errors", "types", "text"})
 _LEVEL_1 = frozenset(
     {"chunking", "ranking", "filters", "routing", "tools", "evaluation", "testing"}
-) | {"files"}
+) | {"explanation", "files", "telemetry"}
 # One bar for all long work; it can say which package is missing and nothing else.
-_SHARED = _GROUND | {"_progress", "events"}
+_SHARED = _GROUND | {"_progress", "_shown", "events"}
 ROOMS = {
     **dict.fromkeys(_GROUND, frozenset()),
     "_progress": frozenset({"errors"}),
+    # How text and tables look, whoever shows them.
+    "_shown": frozenset({"text"}),
     "bulk": frozenset(),
     # Whatever runs reports what happens, routing and query as much as the pipeline.
     "events": frozenset(),

@@ -164,6 +164,37 @@ def filtering() -> None:
     core.FilterPolicy(system={"tenant": "a"})  # type: ignore[arg-type]
 
 
+def evaluating() -> None:
+    """Runs and rankings come in several forms; comparisons and tunings are values."""
+    hits = core.BM25Index().search("x")
+    qrels: Mapping[str, Mapping[str, float] | list[str]] = {"q": {"a": 2}, "r": ["b"]}
+    evaluation = core.evaluate({"q": hits, "r": {"b": 1.0}}, qrels, metrics=["mrr"])
+    assert_type(evaluation.estimates["mrr"].low, float)
+    compared = core.compare({"words": core.BM25Index().search}, qrels)
+    assert_type(compared.best("mrr"), str)
+    core.compare({"words": len}, qrels)  # type: ignore[arg-type]
+    tuned = core.tune(lambda settings: {"q": ["a"]}, {"k1": [1.2, 1.5]}, qrels)
+    assert_type(tuned.held_out, core.Comparison)
+    assert_type(core.ndcg_at_k(hits, ["a"], 10), float)
+
+
+async def evaluating_later() -> None:
+    """Coroutine functions and plain ones, side by side."""
+
+    async def ask(question: str) -> list[str]:
+        return [question]
+
+    assert_type(await core.acompare({"later": ask}, {"q": ["a"]}), core.Comparison)
+
+
+def explaining() -> None:
+    """Hits are explained; events go to OpenTelemetry like to any handler."""
+    stages = [core.StageFacts("mmr", ("a",), ())]
+    assert_type(core.explain([core.Hit("a", 1.0, 1)], stages=stages), core.Explanation)
+    handler: core.EventHandler = core.OpenTelemetryHandler()
+    core.emit(handler, "easyrag.test")
+
+
 def failing() -> None:
     """Errors carry what happened, and are the builtins that a caller would catch."""
     try:

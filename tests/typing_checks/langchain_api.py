@@ -18,7 +18,14 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from langchain_text_splitters import TextSplitter
 
-from easyrag_core import BM25Params, HybridIndex, InMemoryChunkStore, StandardAnalyzer
+from easyrag_core import (
+    BM25Params,
+    Comparison,
+    Explanation,
+    HybridIndex,
+    InMemoryChunkStore,
+    StandardAnalyzer,
+)
 from langchain_easyrag import (
     BM25Retriever,
     ChunkDocstore,
@@ -32,6 +39,9 @@ from langchain_easyrag import (
     ParentChildRetriever,
     ParentChildTextSplitter,
     ParentExpansionCompressor,
+    acompare,
+    compare,
+    explain,
 )
 
 __all__: list[str] = []
@@ -156,3 +166,11 @@ def storing(documents: list[Document]) -> None:
     store: BaseStore[str, Document] = ChunkDocstore(InMemoryChunkStore())
     store.mset([("a", documents[0])])
     assert_type(store.mget(["a"]), list[Document | None])
+
+
+async def evaluating(words: BaseRetriever, documents: list[Document]) -> None:
+    """Retrievers, runnables and functions are compared; what they give is explained."""
+    asked = {"q": ["a"]}
+    assert_type(compare({"words": words, "function": found}, asked, metrics=["mrr"]), Comparison)
+    assert_type(await acompare({"words": words}, asked, match="text"), Comparison)
+    assert_type(explain(documents, query="x"), Explanation)

@@ -21,7 +21,7 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 
-from easyrag_core import BM25Params, StandardAnalyzer
+from easyrag_core import BM25Params, Comparison, Explanation, StandardAnalyzer
 from llamaindex_easyrag import (
     BM25Retriever,
     DocumentNodeParser,
@@ -29,6 +29,9 @@ from llamaindex_easyrag import (
     HybridRetriever,
     MMRPostprocessor,
     RRFPostprocessor,
+    acompare,
+    compare,
+    explain,
 )
 
 __all__: list[str] = []
@@ -91,3 +94,11 @@ def postprocessing(found: list[NodeWithScore], model: BaseEmbedding) -> None:
     diverse = MMRPostprocessor(top_n=4, lambda_mult=0.5, embed_model=model)
     takes_postprocessors(diverse, RRFPostprocessor(top_n=4))
     assert_type(diverse.postprocess_nodes(found, query_str="x"), list[NodeWithScore])
+
+
+async def evaluating(words: BaseRetriever, found: list[NodeWithScore]) -> None:
+    """Retrievers and functions are compared; what they give is explained."""
+    asked = {"q": ["a"]}
+    assert_type(compare({"words": words, "ids": str.split}, asked, metrics=["mrr"]), Comparison)
+    assert_type(await acompare({"words": words}, asked, match="text"), Comparison)
+    assert_type(explain(found, query="x"), Explanation)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
-from unicodedata import category, east_asian_width
 
+from easyrag_core._shown import column, columns, visible
 from easyrag_core.chunking._marks import NEVER_FIRST
-from easyrag_core.chunking.view._segments import shown_path, visible
+from easyrag_core.chunking.view._segments import shown_path
 from easyrag_core.text import line_starts
 
 if TYPE_CHECKING:
@@ -16,35 +16,12 @@ if TYPE_CHECKING:
 
     from easyrag_core.chunking.view._segments import Picture
 
-__all__ = ["columns", "plain"]
+__all__ = ["plain"]
 
 _WIDTH: Final = 96
 _WIDEST_MARGIN: Final = 26
 _STICKS_BEHIND: Final = frozenset("|([{“‘（《「『【")
 _STICKS_BEFORE: Final = frozenset("|,.;:!?%…\"'")
-
-
-def columns(text: str) -> int:
-    r"""Count the columns that a text takes in a terminal.
-
-    Args:
-        text: A text of one line.
-
-    Returns:
-        Two for each wide character, none for marks that sit on others, else one.
-
-    >>> columns("ab 检索 e\u0301")
-    9
-    """
-    return len(text) if text.isascii() else sum(map(_column, text))
-
-
-def _column(char: str) -> int:
-    if char < "\u0300":
-        return 1
-    if category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 1 + (east_asian_width(char) in "WF")
 
 
 def plain(picture: Picture, title: str | None, *, advice: str) -> str:
@@ -136,7 +113,7 @@ def _wrapped(line: str, room: int) -> list[str]:
     start = used = fits = 0
     before = ""
     for at, char in enumerate(line):
-        width = _column(char)
+        width = column(char)
         if _may_break(before, char):
             fits = at
         used += width
@@ -152,5 +129,5 @@ def _may_break(before: str, char: str) -> bool:
     """Whether a terminal's line may end between two characters; marks stay with what they mark."""
     if before == " ":
         return True
-    wide = _column(char) == 2 or (before != "" and _column(before) == 2 and _column(char) > 0)
+    wide = column(char) == 2 or (before != "" and column(before) == 2 and column(char) > 0)
     return wide and before not in _STICKS_BEHIND and char not in NEVER_FIRST | _STICKS_BEFORE

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Final
 
-from easyrag_core.chunking.view._segments import shown_path, visible
+from easyrag_core._shown import escaped
+from easyrag_core.chunking.view._segments import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,4 +170,4 @@ def _lines(text: str, following: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return escape(visible(text)).replace("\r", "&#13;")
+    return escaped(text).replace("\r", "&#13;")

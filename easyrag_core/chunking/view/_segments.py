@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from itertools import islice, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from easyrag_core._shown import visible
 from easyrag_core.text import grapheme_boundary_before, strip_span
 
 if TYPE_CHECKING:
@@ -14,16 +14,10 @@ if TYPE_CHECKING:
 
     from easyrag_core.types import Chunk
 
-__all__ = ["Picture", "Segment", "shown_path", "visible"]
+__all__ = ["Picture", "Segment", "shown_path"]
 
 _MOST_NAMED: Final = 6
 """Chunks that one stretch names; of more it only says how many there are."""
-
-_REPLACEMENT = "\ufffd"
-# C1 controls, surrogates, and what turns the order of everything behind it around.
-_UNPRINTABLE = re.compile("[\x80-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_PICTURES = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n\r"}
-_PICTURES[0x7F] = 0x2421
 
 _LONGEST_TITLE: Final = 60
 
@@ -166,24 +160,6 @@ class Picture:
         if chunk.id:
             lines.append(f"id {chunk.id}")
         return "\n".join(lines)
-
-
-def visible(text: str) -> str:
-    r"""Make control characters visible and lone surrogates printable, one for one.
-
-    A terminal obeys the first, and no page can be encoded with the second. Marks that override
-    the direction of a text are shown, too; tabs and line ends stay as they are.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        A text of the same length.
-
-    >>> visible("a\x1b[0m\ud83d\n")
-    'a␛[0m�\n'
-    """
-    return _UNPRINTABLE.sub(_REPLACEMENT, text).translate(_PICTURES)
 
 
 def shown_path(path: Sequence[str]) -> tuple[str, str]:
