@@ -22,21 +22,33 @@ __all__ = [
 ]
 
 _LANGUAGES = {
+    "ar": "arabic",
+    "cs": "czech",
     "da": "danish",
     "de": "german",
+    "el": "greek",
     "en": "english",
     "es": "spanish",
+    "fa": "persian",
     "fi": "finnish",
     "fr": "french",
+    "he": "hebrew",
+    "hi": "hindi",
     "hu": "hungarian",
+    "id": "indonesian",
     "it": "italian",
+    "ja": "japanese",
+    "ko": "korean",
     "nl": "dutch",
     "no": "norwegian",
+    "pl": "polish",
     "pt": "portuguese",
     "ro": "romanian",
     "ru": "russian",
     "sv": "swedish",
     "tr": "turkish",
+    "uk": "ukrainian",
+    "vi": "vietnamese",
     "zh": "chinese",
 }
 
