@@ -60,7 +60,7 @@ def test_few_texts_start_no_worker(monkeypatch):
     monkeypatch.setattr(_workers, "Popen", refuse)
     analyzer = StandardAnalyzer()
     assert analyzer.analyze_many(["a b"] * 1000, processes=8) == [["a", "b"]] * 1000
-    assert analyzer.analyze_many(["a b"] * 8) == [["a", "b"]] * 8
+    assert analyzer.analyze_many(iter(["a b"] * 8)) == [["a", "b"]] * 8
 
 
 SCRIPT = """

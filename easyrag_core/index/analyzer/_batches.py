@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from easyrag_core._progress import with_progress
-from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
 from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.index.analyzer._workers import reading
 
@@ -42,12 +41,16 @@ def analyze_all(
         MissingDependencyError: For a progress bar without tqdm.
     """
     workers = 1 if processes is None else check_count("processes", processes, minimum=1)
-    given: Sequence[object] = [None] if isinstance(texts, str) else texts
-    if not all(isinstance(text, str) for text in given):
-        raise InvalidParameterError("texts", texts, "give a list of texts")
-    characters = sum(map(len, texts))
-    if characters < pool_from:
+    listed = _checked(texts)
+    if sum(map(len, listed)) < pool_from:
         workers = 1
-    with collection_paused(when=characters > BULK_CHARACTERS), reading(analyzer, workers) as read:
-        terms = with_progress(read(texts), what="Analyzing", show=show_progress, total=len(texts))
+    with reading(analyzer, workers) as read:
+        terms = with_progress(read(listed), what="Analyzing", show=show_progress, total=len(listed))
         return list(terms)
+
+
+def _checked(texts: Any) -> list[str]:
+    listed = [] if isinstance(texts, str) else list(texts)
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
+        raise InvalidParameterError("texts", texts, "give a list of texts")
+    return listed

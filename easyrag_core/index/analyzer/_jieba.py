@@ -22,10 +22,10 @@ class JiebaAnalyzer(WordAnalyzer):
     Of a run of Chinese the terms are its unigrams and bigrams, so that whatever
     `StandardAnalyzer` finds is found here too, however the run is segmented; and each word of
     three or more characters that jieba's search mode cuts, which makes a document with the word
-    rank above one that holds its characters here and there. On four Chinese question sets this
-    ranks as well as the default does, at a tenth of its speed: it pays where the words are your
-    own (`words=`). Words are cut by the dictionary alone; guesses at unknown words were
-    measured to find less.
+    rank above one that holds its characters here and there. On three Chinese question sets this
+    ranks as well as the default does, at an eighth of its speed: it pays where the words are your
+    own (`words=`). Words are cut by the dictionary alone: guesses at unknown ones were measured
+    to find no more.
 
     Needs the extra `[zh]`. The dictionary is read once per process, when it is first needed, in
     about half a second; nothing is printed, logged or written. Instances are immutable, may be
