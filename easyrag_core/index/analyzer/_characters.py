@@ -129,7 +129,8 @@ def _needing_care() -> re.Pattern[str]:
 
     def needs_care(sign: str) -> bool:
         composed = unicodedata.normalize("NFKC", sign)
-        return bool(care.search(composed) or care.search(sign) or _is_reordered(ord(sign)))
+        marked = any(map(unicodedata.combining, composed))
+        return marked or care.search(sign + composed) is not None
 
     # The other planes are named whole: their few texts may take the longer way.
     return re.compile(f"[{class_of(needs_care)}\U00010000-\U0010ffff]")

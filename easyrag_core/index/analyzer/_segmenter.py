@@ -14,7 +14,7 @@ from easyrag_core.index.analyzer._characters import CJK, normalize
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Segmenter"]
+__all__ = ["Segmenter", "loaded_tokenizer"]
 
 # jieba holds some hundred bytes per character while it cuts a run.
 _LONGEST: Final = 10_000
@@ -50,11 +50,19 @@ class Segmenter:
     def _loaded(self) -> Any:
         with self._loading:
             if self._tokenizer is None:
-                self._tokenizer = _tokenizer(self._words)
+                self._tokenizer = loaded_tokenizer(self._words)
             return self._tokenizer
 
 
-def _tokenizer(words: list[str]) -> Any:
+def loaded_tokenizer(words: Iterable[str] = ()) -> Any:
+    """Return a tokenizer of jieba's with its dictionary, loaded without a word or a file.
+
+    Args:
+        words: Further words, of Chinese characters alone.
+
+    Returns:
+        A `jieba.Tokenizer`.
+    """
     frequencies, total = _dictionary()
     tokenizer = _jieba().Tokenizer()
     # Its own way to load logs to the error stream and writes a cache for all users.
