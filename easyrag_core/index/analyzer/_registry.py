@@ -41,7 +41,7 @@ def analyzer_from_settings(settings: Mapping[str, Any]) -> Analyzer:
     'standard'
     """
     options = {name: value for name, value in settings.items() if name not in _NO_OPTIONS}
-    kind = _KINDS.get(settings.get("name", ""))
+    kind = _KINDS.get(str(settings.get("name")))
     if kind is None:
         raise IndexFormatError(
             f"The analyzer {settings.get('name')!r} cannot be built from its settings "

@@ -97,7 +97,8 @@ class _Worker:
                 send(_pipe(process.stdin), texts)
                 return receive_terms(_pipe(process.stdout))
             except (OSError, ValueError, EOFError):
-                self._give_up()
+                if self._process is process:  # it was not ended from here
+                    self._give_up()
         # If it was the fault of a text, the error is now raised as itself.
         return [self._analyzer(text) for text in texts]
 
