@@ -368,7 +368,6 @@ def test_equality_by_settings():
         {"name": "lucene"},
         {"name": ["standard"]},
         {"name": "standard", "version": 1, "stop_words": 5},
-        {"name": "jieba", "version": 1, "dictionary": "0.1"},
         {"name": "function", "function": "builtins.str.split"},
         {"name": "standard", "version": 99},
         {"name": "standard", "version": 1, "ngrams": 4},

@@ -150,8 +150,8 @@ def test_no_processes_are_refused():
 
 def test_a_bar_moves_with_the_texts(monkeypatch):
     """The bar counts texts, with and without workers, and changes no term."""
-    import tqdm.auto
-
+    tqdm = pytest.importorskip("tqdm")
+    pytest.importorskip("tqdm.auto")
     bars = []
     monkeypatch.setattr(
         tqdm.auto, "tqdm", lambda items, desc, total: bars.append((desc, total)) or items
