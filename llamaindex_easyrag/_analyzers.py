@@ -22,23 +22,42 @@ __all__ = [
 ]
 
 _LANGUAGES = {
+    "ar": "arabic",
+    "cs": "czech",
     "da": "danish",
     "de": "german",
+    "el": "greek",
     "en": "english",
     "es": "spanish",
+    "fa": "persian",
     "fi": "finnish",
     "fr": "french",
+    "he": "hebrew",
+    "hi": "hindi",
     "hu": "hungarian",
+    "id": "indonesian",
     "it": "italian",
+    "ja": "japanese",
+    "ko": "korean",
     "nl": "dutch",
     "no": "norwegian",
+    "pl": "polish",
     "pt": "portuguese",
     "ro": "romanian",
     "ru": "russian",
     "sv": "swedish",
     "tr": "turkish",
+    "uk": "ukrainian",
+    "vi": "vietnamese",
     "zh": "chinese",
 }
+
+
+# What each of PyStemmer's algorithms makes of these words is made by no other.
+_TELLING = (
+    *("generously", "chanteuses", "quilométricas", "bokstavene", "kitaplarımızdan"),
+    *("книгами", "βιβλία", "كتابهم", "ביכער", "पुस्तकहरू", "புத்தகங்கள்"),
+)
 
 
 class SnowballStemmer(Protocol):
@@ -86,8 +105,24 @@ def choose_analyzer(
     if not given:
         return None
     stems = None if skip_stemming else (stemmer or (None if skip_stemming is None else "english"))
+    stems = _language_of(stems) or stems
     words = _LANGUAGES.get(language, language) if isinstance(language, str) else language
     return _combined(words, stems, token_pattern)
+
+
+def _language_of(stemmer: SnowballStemmer | str | None) -> str | None:
+    """Recognise the language of a PyStemmer object, which keeps it to itself."""
+    try:
+        import Stemmer  # noqa: PLC0415 - an optional package
+    except ImportError:
+        return None
+    if not isinstance(stemmer, Stemmer.Stemmer):
+        return None
+    made = stemmer.stemWords(_TELLING)
+    languages = (
+        name for name in Stemmer.algorithms() if Stemmer.Stemmer(name).stemWords(_TELLING) == made
+    )
+    return next(languages, None)
 
 
 def checked_analyzer(analyzer: Analyzer | Callable[[str], Sequence[str]]) -> Analyzer:
@@ -188,7 +223,7 @@ class StemmedAnalyzer:
 
         Args:
             base: Gives the terms.
-            stemmer: A Snowball language by name, or an object of PyStemmer. Of an object the
+            stemmer: A Snowball language by name, or an object that stems. Of an object the
                 language cannot be told, so an index made with it is loaded with it again.
 
         Raises:

@@ -3,6 +3,7 @@
 from easyrag_core.index.analyzer import (
     Analyzer,
     FunctionAnalyzer,
+    JiebaAnalyzer,
     StandardAnalyzer,
     analyzer_from_settings,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "HybridConfig",
     "HybridIndex",
     "InMemoryChunkStore",
+    "JiebaAnalyzer",
     "SQLiteChunkStore",
     "StandardAnalyzer",
     "TermExplanation",

@@ -258,6 +258,15 @@ class BM25Retriever(DocumentIndex):
         corpus = stored_documents(index, index.store.ids())
         return cls(vectorizer=index.bm25, corpus=corpus, preprocess_func=preprocess_func, **kwargs)
 
+    async def apersist(self, path: str | PathLike[str]) -> None:
+        """Save in a thread: the async twin of `persist`."""
+        await run_in_executor(None, self.persist, path)
+
+    @classmethod
+    async def afrom_persist_dir(cls, path: str | PathLike[str], **kwargs: Any) -> BM25Retriever:
+        """Load in a thread: the async twin of `from_persist_dir`."""
+        return await run_in_executor(None, cls.from_persist_dir, path, **kwargs)
+
     @property
     def docs(self) -> list[Document]:
         """The documents as they were given, in the order in which they came."""

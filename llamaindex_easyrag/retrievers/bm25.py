@@ -284,6 +284,29 @@ class BM25Retriever(Writable, BaseRetriever):
         told = {**saved.settings, "filters": filters, **settings}
         return cls(saved.nodes, index=saved.index.bm25, **told)
 
+    async def apersist(self, path: str | os.PathLike[str]) -> None:
+        """Save in a thread: the async twin of `persist`.
+
+        Args:
+            path: A new or empty folder, or one that holds an earlier save, which is replaced.
+        """
+        await asyncio.to_thread(self.persist, path)
+
+    @classmethod
+    async def afrom_persist_dir(
+        cls, path: str | os.PathLike[str], **settings: Any
+    ) -> BM25Retriever:
+        """Load in a thread: the async twin of `from_persist_dir`.
+
+        Args:
+            path: The folder.
+            **settings: As for `from_persist_dir`.
+
+        Returns:
+            A retriever that answers as the saved one did.
+        """
+        return await asyncio.to_thread(cls.from_persist_dir, path, **settings)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         hits = self._index.search(
             query_bundle.query_str,

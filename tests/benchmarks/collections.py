@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Collection", "collection_names", "data_root", "read_collection"]
+__all__ = ["Collection", "collection_names", "data_root", "read_collection", "reduced"]
 
-_BESIDE_THE_REPOSITORY = Path(__file__).parents[3] / "shared" / "data"
+_BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,27 @@ def read_collection(name: str) -> Collection:
         },
         grades=grades,
     )
+
+
+def reduced(collection: Collection, *, questions: int = 20, others: int = 80) -> Collection:
+    """Take the first questions, the documents that answer them and some that do not.
+
+    Args:
+        collection: Any collection.
+        questions: How many questions at most.
+        others: How many further documents at most.
+
+    Returns:
+        A collection that is measured in a moment.
+    """
+    asked = dict(islice(collection.queries.items(), questions))
+    wanted = {id_ for query in asked for id_ in collection.grades[query]}
+    rest = [id_ for id_ in collection.ids if id_ not in wanted][:others]
+    kept = wanted.union(rest)
+    pairs = zip(collection.ids, collection.texts, strict=True)
+    texts = {id_: text for id_, text in pairs if id_ in kept}
+    grades = {query: collection.grades[query] for query in asked}
+    return Collection(collection.name, list(texts), list(texts.values()), asked, grades)
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:

@@ -243,6 +243,33 @@ def linear(settings: Settings) -> Iterator[Row]:
             )
 
 
+def analysis(settings: Settings) -> Iterator[Row]:
+    """Texts into terms; Chinese against the words of jieba, which is what the peers need for it."""
+    from easyrag_core import JiebaAnalyzer, StandardAnalyzer
+    from easyrag_core.index.analyzer._segmenter import loaded_tokenizer
+
+    default, words, jieba = StandardAnalyzer(), JiebaAnalyzer(), loaded_tokenizer()
+    pieces = {}
+    for language in LANGUAGES:
+        text, _ = corpus(language, int(settings.megabytes * 1e6))
+        pieces[language] = [text[at : at + SIZE] for at in range(0, len(text), SIZE)]
+
+    def by_jieba(texts: list[str]) -> None:
+        for text in texts:
+            jieba.lcut_for_search(text)
+
+    for analyzer, language, peer, name in (
+        (default, "en", _tokens, "bm25s.tokenize"),
+        (default, "zh", by_jieba, "jieba.lcut_for_search"),
+        (words, "zh", by_jieba, "jieba.lcut_for_search"),
+    ):
+        texts = pieces[language]
+        taken = settings.times(partial(analyzer.analyze_many, texts), partial(peer, texts))
+        size = sum(map(_megabytes, texts))
+        work = f"{size:.3g} MB in pieces of {SIZE}, {analyzer.name}"
+        yield Row(f"analysis-{language}", work, name, size, "MB", taken[0], taken[1])
+
+
 def bm25(settings: Settings) -> Iterator[Row]:
     """Build from texts, then ask from text: tokenising counts on both sides."""
     import bm25s
@@ -300,6 +327,7 @@ CONTESTS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "mmr": mmr,
     "rrf": rrf,
     "linear": linear,
+    "analysis": analysis,
     "bm25": bm25,
 }
 

@@ -19,10 +19,13 @@ from easyrag_core.index.analyzer import (
     Analyzer,
     FunctionAnalyzer,
     StandardAnalyzer,
+    _tokens,
     analyzer_from_settings,
     as_analyzer,
 )
+from easyrag_core.index.analyzer._characters import CONNECTORS, normalize
 from easyrag_core.index.analyzer._stop_words import STOP_WORDS
+from easyrag_core.index.analyzer._tokens import tokens
 from tests.strategies import FRAGMENTS, nasty_texts
 
 ANALYZER = StandardAnalyzer()
@@ -179,11 +182,37 @@ def test_query_is_found(text, query):
     assert set(terms) <= set(ANALYZER(text))
 
 
-@given(st.text(st.sampled_from(string.printable + "\x00\x1c\x7f"), max_size=80), st.booleans())
-def test_ascii_path_equals_general_path(text, identifiers):
+@given(
+    st.text(st.sampled_from(string.printable + "\x00\x1c\x7f"), max_size=80),
+    st.sampled_from(["", CONNECTORS]),
+)
+def test_ascii_path_equals_general_path(text, connectors):
     """The fast path for ASCII cuts exactly as the general one does."""
-    analyzer = StandardAnalyzer(identifiers=identifiers)
-    assert analyzer._ascii_tokens(text) == analyzer._tokens(text)
+    general = _tokens._token_pattern(connectors).findall(normalize(text))
+    assert tokens(text, connectors=connectors) == general
+
+
+def _carefully_normalized(text):
+    """What `normalize` gives for a text with a sign that needs care, here a fraction."""
+    return normalize(text + "\n½").removesuffix("\n 1\u20442")
+
+
+@given(nasty_texts() | st.text())
+def test_the_short_ways_lead_to_the_same_terms(text):
+    """Signs taken for spaces, NFKC alone, and cutting at lines change no token."""
+    general = _tokens._token_pattern(CONNECTORS).findall(_carefully_normalized(text))
+    assert tokens(text, connectors=CONNECTORS) == general
+    plain = ["plainly", "worded"] * 200
+    long = "\n".join([text, *plain, text])
+    assert tokens(long, connectors=CONNECTORS) == [*general, *plain, *general]
+
+
+@pytest.mark.parametrize("sign", _tokens._SEPARATORS)
+def test_a_separator_is_as_good_as_a_space(sign):
+    """What NFKC makes of each sign that is taken for a space is no part of a word."""
+    pattern = _tokens._token_pattern(CONNECTORS)
+    assert pattern.findall(normalize(f"a{sign}b")) == ["a", "b"]
+    assert unicodedata.combining(unicodedata.normalize("NFKC", sign)[0]) == 0
 
 
 @given(nasty_texts())
@@ -336,7 +365,9 @@ def test_equality_by_settings():
     "settings",
     [
         {},
-        {"name": "jieba"},
+        {"name": "lucene"},
+        {"name": ["standard"]},
+        {"name": "standard", "version": 1, "stop_words": 5},
         {"name": "function", "function": "builtins.str.split"},
         {"name": "standard", "version": 99},
         {"name": "standard", "version": 1, "ngrams": 4},
@@ -347,21 +378,6 @@ def test_unknown_settings_are_refused(settings):
     """Settings that are not ours, or of another version, raise IndexFormatError."""
     with pytest.raises(IndexFormatError):
         analyzer_from_settings(settings)
-
-
-def test_many_equals_one_by_one():
-    """The batch gives what single calls give, in order, also from worker processes."""
-    texts = [f"{FRAGMENTS[n % len(FRAGMENTS)]} {n}" for n in range(600)]
-    expected = [ANALYZER(text) for text in texts]
-    assert ANALYZER.analyze_many(texts) == expected
-    assert ANALYZER.analyze_many(texts, processes=2) == expected
-    assert ANALYZER.analyze_many([]) == []
-
-
-def test_many_refuses_no_processes():
-    """Zero workers are refused."""
-    with pytest.raises(InvalidParameterError, match="processes"):
-        ANALYZER.analyze_many(["a"], processes=0)
 
 
 def test_threads_share_an_analyzer(monkeypatch):

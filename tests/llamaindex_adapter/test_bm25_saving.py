@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import Stemmer
 from llama_index.core.schema import ImageNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
@@ -35,6 +36,7 @@ def nodes_of(texts, **metadata):
 SAVED = [
     pytest.param({}, {}, id="defaults"),
     pytest.param({"stemmer": "english", "language": "en"}, {}, id="stemmer"),
+    pytest.param({"stemmer": Stemmer.Stemmer("english"), "language": "en"}, {}, id="PyStemmer"),
     pytest.param({"skip_stemming": True, "token_pattern": r"\w+"}, {}, id="LI-60"),
     pytest.param({"token_pattern": r"\w+", "stemmer": "english"}, {}, id="pattern-and-stemmer"),
     pytest.param({"params": BM25Params(k1=2.0, b=0.1)}, {}, id="params"),
@@ -58,6 +60,13 @@ def test_a_saved_retriever_answers_as_before(tmp_path, settings, again):
     loaded.add_nodes([TextNode(text="zebra", id_="z", metadata={"t": "A"})])
     assert ids(loaded.retrieve("zebra")) == ["z"]
     assert len([p for p in (tmp_path / "r").iterdir() if p.is_dir()]) == 1
+
+
+@pytest.mark.parametrize("language", Stemmer.algorithms())
+def test_a_stemmer_object_is_known_by_what_it_does(language):
+    """PyStemmer's objects do not tell their language, but no two stem alike."""
+    told = BM25Retriever([], stemmer=Stemmer.Stemmer(language))._index.analyzer
+    assert told == StandardAnalyzer(stemmer=language)
 
 
 def test_a_torn_or_foreign_folder_is_told(tmp_path):

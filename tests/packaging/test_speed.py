@@ -92,7 +92,13 @@ def test_made_texts_are_the_same_every_time():
 @pytest.mark.parametrize("name", speed.CONTESTS)
 def test_each_contest_runs_on_a_little_text(name, capsys):
     """No contest is broken: each gives rows with a time; how fast is not asked here."""
-    for package in ("langchain_classic", "langchain_text_splitters", "llama_index", "bm25s"):
+    for package in (
+        "langchain_classic",
+        "langchain_text_splitters",
+        "llama_index",
+        "bm25s",
+        "jieba",
+    ):
         pytest.importorskip(package)
     settings = speed.Settings(megabytes=0.02, documents=(50,), candidates=60, rounds=1)
     rows = list(speed.CONTESTS[name](settings))

@@ -43,6 +43,8 @@ def analysing(text: str) -> None:
     """Texts into terms: ours, or anything of that shape."""
     analyzer: core.Analyzer = core.StandardAnalyzer(stop_words=["the"], stemmer="english")
     assert_type(analyzer(text), list[str])
+    analyzer = core.JiebaAnalyzer(words=["云原生"])
+    core.StandardAnalyzer().analyze_many(["a"], processes=2, show_progress=True)
     core.BM25Index(analyzer=core.StandardAnalyzer(cjk="unigram+bigram"))
     core.StandardAnalyzer(lowercase="yes")  # type: ignore[arg-type]
 

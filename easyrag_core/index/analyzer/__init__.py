@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from easyrag_core.index.analyzer._jieba import JiebaAnalyzer
 from easyrag_core.index.analyzer._protocol import Analyzer, FunctionAnalyzer, as_analyzer
 from easyrag_core.index.analyzer._registry import analyzer_from_settings
 from easyrag_core.index.analyzer._standard import StandardAnalyzer
@@ -9,6 +10,7 @@ from easyrag_core.index.analyzer._standard import StandardAnalyzer
 __all__ = [
     "Analyzer",
     "FunctionAnalyzer",
+    "JiebaAnalyzer",
     "StandardAnalyzer",
     "analyzer_from_settings",
     "as_analyzer",

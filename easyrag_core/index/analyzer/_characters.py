@@ -11,17 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "ASTRAL_MARKS",
     "CJK",
     "CONNECTORS",
     "RUNS",
     "TRIGRAM_SCRIPT",
     "WITHOUT_SPACES",
+    "class_of",
     "fold_case",
     "fold_dotless",
     "fold_letters",
     "normalize",
     "script",
-    "token_pattern",
 ]
 
 CONNECTORS: Final = ".+#-"
@@ -61,9 +62,12 @@ _TRIGRAM_BLOCKS: Final = (
     (0xAA60, 0xAADF),  # Burmese extended, Tai Viet
 )
 
-# Blocks of rare scripts with marks. They are named whole, since a pattern looks through a list of
-# single characters of these planes one by one; their few symbols are dropped with the words.
-_ASTRAL_MARKS: Final = "\U00010000-\U0001cfff\U0001da00-\U0001efff"
+ASTRAL_MARKS: Final = "\U00010000-\U0001cfff\U0001da00-\U0001efff"
+"""Blocks of rare scripts with marks.
+
+They are named whole, since a pattern looks through a list of single characters of these planes
+one by one; their few symbols are dropped with the words.
+"""
 
 # Signs that change how a word looks and not which word it is: soft hyphen, joiners, direction
 # marks, variation selectors, the Arabic tatweel. The zero-width space borders on them.
@@ -91,8 +95,8 @@ def _block_class(blocks: tuple[tuple[int, int], ...]) -> str:
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in blocks)
 
 
-CJK: Final = re.compile(f"[{_block_class(_CJK_BLOCKS)}]")
-"""A character of Han, kana or Bopomofo."""
+CJK: Final = re.compile(f"[{_block_class(_CJK_BLOCKS)}]+")
+"""A run of Han, kana and Bopomofo."""
 
 TRIGRAM_SCRIPT: Final = re.compile(f"[{_block_class(_TRIGRAM_BLOCKS)}]")
 """A character of Thai, Lao, Khmer, Burmese or a relative."""
@@ -108,12 +112,28 @@ RUNS: Final = re.compile(
 
 def normalize(text: str) -> str:
     """Bring a text to NFKC with one form of each letter and digit, and no invisible signs."""
+    if not _needing_care().search(text):
+        return unicodedata.normalize("NFKC", text)
     composed = _composed(_FRACTION.sub(r" \g<0>", text))
     folded = _HEBREW_MARK.sub("", _folded_signs().sub(_fold_sign, composed))
     if folded == composed:
         return composed
     # A dropped joiner may have stood between a letter and its accent.
     return _composed(folded)
+
+
+@cache
+def _needing_care() -> re.Pattern[str]:
+    """Find what NFKC alone does not bring to one form, or would take long for."""
+    care = re.compile(f"{_folded_signs().pattern}|{_FRACTION.pattern}|[\u05d0-\u05ea]")
+
+    def needs_care(sign: str) -> bool:
+        composed = unicodedata.normalize("NFKC", sign)
+        marked = any(map(unicodedata.combining, composed))
+        return marked or care.search(sign + composed) is not None
+
+    # The other planes are named whole: their few texts may take the longer way.
+    return re.compile(f"[{class_of(needs_care)}\U00010000-\U0010ffff]")
 
 
 def _composed(text: str) -> str:
@@ -152,7 +172,7 @@ def _is_reordered(point: int) -> bool:
 @cache
 def _folded_signs() -> re.Pattern[str]:
     letters = "".join(_SAME_LETTERS)
-    return re.compile(f"[{_class_of(str.isdecimal)}{_INVISIBLE}{_POINTS}{letters}]")
+    return re.compile(f"[{class_of(str.isdecimal)}{_INVISIBLE}{_POINTS}{letters}]")
 
 
 def _fold_sign(match: re.Match[str]) -> str:
@@ -199,20 +219,6 @@ def script(character: str) -> str:
     return unicodedata.name(character, "").partition(" ")[0]
 
 
-@cache
-def token_pattern(*, connectors: str) -> re.Pattern[str]:
-    """Find the runs of word characters in a normalised text.
-
-    Args:
-        connectors: Signs that stay inside a run.
-
-    Returns:
-        A pattern for `findall`.
-    """
-    marks = _class_of(lambda character: unicodedata.category(character) in ("Mn", "Mc"))
-    return re.compile(rf"[\w{marks}{_ASTRAL_MARKS}{re.escape(connectors)}]+")
-
-
-def _class_of(belongs: Callable[[str], bool]) -> str:
+def class_of(belongs: Callable[[str], bool]) -> str:
     """Return the basic plane's characters of a kind as a character class; some milliseconds."""
     return "".join(filter(belongs, map(chr, range(0x80, 0x10000))))

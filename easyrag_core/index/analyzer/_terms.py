@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -21,11 +21,9 @@ from easyrag_core.index.analyzer._characters import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["CJK_MODES", "TermRules", "TermTable"]
-
-CJK_MODES: Final = ("unigram+bigram", "bigram", "unigram")
+__all__ = ["CJK_NGRAMS", "TermRules", "TermTable", "ngrams"]
 
 _REMEMBERED_TOKENS: Final = 1 << 16
 _REMEMBERED_LENGTH: Final = 40
@@ -48,14 +46,14 @@ class TermRules(NamedTuple):
     Attributes:
         lowercase: Fold case.
         identifiers: Take identifiers whole and in parts.
-        cjk: One of `CJK_MODES`.
+        cjk: Gives the terms of a run of Chinese or Japanese.
         stop_words: Terms that are left out.
         stem: Brings a word to its stem.
     """
 
     lowercase: bool
     identifiers: bool
-    cjk: str
+    cjk: Callable[[str], list[str]]
     stop_words: frozenset[str]
     stem: Callable[[str], str] | None
 
@@ -74,6 +72,8 @@ class TermTable(dict[str, Sequence[str]]):
 
     def __missing__(self, token: str) -> Sequence[str]:
         """Analyse a token that is not remembered."""
+        if CJK.fullmatch(token):
+            return self._kept(self._rules.cjk(token))
         if WITHOUT_SPACES.search(token):
             return self._kept(self._mixed_terms(token))
         terms = tuple(self._kept(self._word_terms(token)))
@@ -97,7 +97,7 @@ class TermTable(dict[str, Sequence[str]]):
 
     def _run_terms(self, run: str) -> Sequence[str]:
         if CJK.match(run):
-            return _ngrams(run, self._rules.cjk)
+            return self._rules.cjk(run)
         return _trigrams(run) if TRIGRAM_SCRIPT.match(run) else self[run]
 
     def _word_terms(self, token: str) -> Iterator[str]:
@@ -140,13 +140,23 @@ class TermTable(dict[str, Sequence[str]]):
         return fold_dotless(stem(fold_letters(word)))
 
 
-def _ngrams(run: str, mode: str) -> list[str]:
-    """Unigrams, then bigrams; a lone character is its own bigram."""
+def ngrams(run: str) -> list[str]:
+    """Unigrams, then bigrams."""
     characters = list(run)
-    if mode == "unigram" or len(characters) == 1:
-        return characters
-    bigrams = list(map(add, characters, characters[1:]))
-    return bigrams if mode == "bigram" else characters + bigrams
+    return characters + list(map(add, characters, characters[1:]))
+
+
+def _bigrams(run: str) -> list[str]:
+    """A lone character is its own bigram."""
+    return list(map(add, run, run[1:])) or [run]
+
+
+CJK_NGRAMS: Final[Mapping[str, Callable[[str], list[str]]]] = {
+    "unigram+bigram": ngrams,
+    "bigram": _bigrams,
+    "unigram": list,
+}
+"""Mode to what it makes of a run."""
 
 
 def _trigrams(run: str) -> list[str]:

@@ -1,0 +1,56 @@
+"""Many texts at once: here, or in worker processes where that pays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from easyrag_core._progress import with_progress
+from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.index.analyzer._workers import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from easyrag_core.index.analyzer._protocol import Analyzer
+
+__all__ = ["analyze_all"]
+
+
+def analyze_all(
+    analyzer: Analyzer,
+    texts: Sequence[str],
+    *,
+    processes: int | None,
+    pool_from: int,
+    show_progress: bool,
+) -> list[list[str]]:
+    """Return the terms of each text, in order.
+
+    Args:
+        analyzer: An analyzer that can be built from its settings.
+        texts: The texts.
+        processes: Number of worker processes at most; `None` means none.
+        pool_from: Characters from which on workers pay.
+        show_progress: Show a tqdm bar.
+
+    Returns:
+        One list of terms per text.
+
+    Raises:
+        InvalidParameterError: For a number of processes below 1, or what is no list of texts.
+        MissingDependencyError: For a progress bar without tqdm.
+    """
+    workers = 1 if processes is None else check_count("processes", processes, minimum=1)
+    listed = _checked(texts)
+    if sum(map(len, listed)) < pool_from:
+        workers = 1
+    with reading(analyzer, workers) as read:
+        terms = with_progress(read(listed), what="Analyzing", show=show_progress, total=len(listed))
+        return list(terms)
+
+
+def _checked(texts: Any) -> list[str]:
+    listed = [] if isinstance(texts, str) else list(texts)
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
+        raise InvalidParameterError("texts", texts, "give a list of texts")
+    return listed

@@ -1,0 +1,22 @@
+"""What a worker process does."""
+
+from __future__ import annotations
+
+import sys
+
+from easyrag_core.index.analyzer._registry import analyzer_from_settings
+from easyrag_core.index.analyzer._wire import receive, send_terms
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Build an analyzer and read texts until the other side closes."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # what prints must not get among the answers
+    try:
+        analyzer = analyzer_from_settings(receive(source))
+        while True:
+            send_terms(sink, analyzer.analyze_many(receive(source)))
+    except EOFError:
+        return
