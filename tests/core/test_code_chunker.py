@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from easyrag_core.chunking.code import CodeChunker
 from easyrag_core.chunking.code._grammars import grammar_of, kind_of
-from easyrag_core.chunking.code._line_windows import CharacterLineRuler, Lines, walk_lines
+from easyrag_core.chunking.code._line_windows import CharacterLineRuler, walk_lines
+from easyrag_core.chunking.code._lines import Lines
 from easyrag_core.chunking.languages import known_languages, language_of
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.text import is_grapheme_boundary, line_starts
