@@ -337,6 +337,23 @@ def test_ten_megabytes_on_one_line_are_cut_in_time() -> None:
     assert sum(len(chunk.text) for chunk in chunks) == 10_000_000
 
 
+def test_one_line_costs_the_same_per_character_at_any_length() -> None:
+    """What is measured of a line of 10 MB is ten times what is measured of one of 1 MB."""
+
+    def measured(size: int) -> int:
+        seen = 0
+
+        def recording(piece: str) -> int:
+            nonlocal seen
+            seen += len(piece)
+            return len(piece)
+
+        CodeChunker(3000, 300, length_function=recording).chunk("x" * size, "d", language="C")
+        return seen
+
+    assert measured(10_000_000) <= 10.5 * measured(1_000_000)
+
+
 @pytest.mark.parametrize(
     ("settings", "name"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
 from easyrag_core.chunking.code._frame import DEFAULT_TEMPLATE, check_template
 from easyrag_core.chunking.code._piece import CodePiece, CodeSettings
 from easyrag_core.chunking.languages import language_name, language_of
@@ -153,11 +152,7 @@ class CodeChunker:
             InvalidParameterError: `text` is not a string, or the length function fails.
         """
         piece = self._piece(text, file_path, language)
-        settings = self._settings
-        # What is slow or the caller's own would hold the collector still for too long.
-        ours = settings.length_function is len and not (settings.describe or settings.id_factory)
-        with collection_paused(when=ours and len(text) > BULK_CHARACTERS):
-            return list(piece.chunks(_id_of(text, document_id), metadata or {}))
+        return list(piece.chunks(_id_of(text, document_id), metadata or {}))
 
     def iter_chunks(
         self,
