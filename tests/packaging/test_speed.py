@@ -94,6 +94,8 @@ def test_each_contest_runs_on_a_little_text(name, capsys):
     """No contest is broken: each gives rows with a time; how fast is not asked here."""
     for package in ("langchain_classic", "langchain_text_splitters", "llama_index", "bm25s"):
         pytest.importorskip(package)
+    if name == "code-nodes":
+        pytest.importorskip("tree_sitter_language_pack")
     settings = speed.Settings(megabytes=0.02, documents=(50,), candidates=60, rounds=1)
     rows = list(speed.CONTESTS[name](settings))
     assert rows
