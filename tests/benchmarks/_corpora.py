@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+import sysconfig
 from pathlib import Path
 
-__all__ = ["MARKDOWN", "corpus", "data_folder", "repeat_to", "without_separators", "word_windows"]
+__all__ = [
+    "MARKDOWN",
+    "corpus",
+    "data_folder",
+    "python_source",
+    "repeat_to",
+    "without_separators",
+    "word_windows",
+]
 
 MARKDOWN = {"en": "md_rust_book_en", "zh": "md_vue_zh"}
 """Language to its folder under `md/` of the data."""
@@ -46,6 +55,17 @@ def corpus(language: str, size: int) -> tuple[str, str]:
         source = "\n\n".join(path.read_text(encoding="utf-8") for path in files)
         return repeat_to(source, size), MARKDOWN[language]
     return repeat_to(_made(language), size), "made by code"
+
+
+def python_source(size: int) -> str:
+    """About `size` bytes of Python's own library, its tests and what is installed left out."""
+    parts, length = [], 0
+    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+        if length > size or {"test", "tests", "site-packages"} & set(path.parts):
+            continue
+        parts.append(path.read_text(encoding="utf-8", errors="replace"))
+        length += len(parts[-1])
+    return repeat_to("\n".join(parts), size)
 
 
 def _made(language: str) -> str:

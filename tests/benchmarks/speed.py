@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from easyrag_core.errors import MissingDependencyError
+from tests.benchmarks._code import code, code_nodes
 from tests.benchmarks._corpora import corpus, without_separators, word_windows
 from tests.benchmarks._timing import Row, interleaved, table
 
@@ -34,7 +35,7 @@ SIZE, OVERLAP = 800, 100
 LANGUAGES = ("en", "zh")
 PEERS = (
     *("numpy", "langchain-core", "langchain-text-splitters", "langchain-classic"),
-    *("llama-index-core", "bm25s", "tiktoken"),
+    *("llama-index-core", "bm25s", "tiktoken", "tree-sitter-language-pack"),
 )
 
 
@@ -324,6 +325,8 @@ CONTESTS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "spans": spans,
     "documents": documents,
     "nodes": nodes,
+    "code": code,
+    "code-nodes": code_nodes,
     "mmr": mmr,
     "rrf": rrf,
     "linear": linear,

@@ -55,6 +55,22 @@ def test_c1_the_cut_is_at_the_lowest_blank_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_lowest_blank_line_is_one_of_two_blanks_too(end: str) -> None:
+    """Where a step is two blanks, four are two steps: the cut is between methods, in any file."""
+    text = "class A {\n  a() {\n    x;\n  }\n\n  b() {\n    y;\n\n    z;\n\n    w;\n  }\n}\n"
+    chunks = _texts(text.replace("\n", end), 54, language="JavaScript")
+    assert chunks[1].startswith(f"  b() {{{end}    y;")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_empty_line_is_one_in_a_file_with_crlf_too(end: str) -> None:
+    """The cut goes to the empty line in the last half of the window, whatever lines end with."""
+    text = end.join(["value = 1"] * 6 + [""] + ["other = 2"] * 6)
+    chunks = CodeChunker(100, 0, template="{code}").chunk(text, language="Python")
+    assert [(chunk.start_line, chunk.end_line) for chunk in chunks] == [(1, 6), (8, 13)]
+
+
 def test_c2_indentation_is_kept() -> None:
     """Ten indented lines in windows of 40: three lines each, every one with its blanks."""
     text = "".join(f"    line_{at}\n" for at in range(10))

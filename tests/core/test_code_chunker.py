@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from easyrag_core.chunking.code import CodeChunker
 from easyrag_core.chunking.code._grammars import grammar_of, kind_of
-from easyrag_core.chunking.code._line_windows import CharacterLineRuler, Lines, walk_lines
+from easyrag_core.chunking.code._line_windows import CharacterLineRuler, walk_lines
+from easyrag_core.chunking.code._lines import Lines
 from easyrag_core.chunking.languages import known_languages, language_of
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.text import is_grapheme_boundary, line_starts
@@ -334,6 +335,23 @@ def test_ten_megabytes_on_one_line_are_cut_in_time() -> None:
     assert {(chunk.start_line, chunk.end_line) for chunk in chunks} == {(1, 1)}
     assert {len(chunk.embedding_text) for chunk in chunks[:-1]} <= set(range(2980, 3001))
     assert sum(len(chunk.text) for chunk in chunks) == 10_000_000
+
+
+def test_one_line_costs_the_same_per_character_at_any_length() -> None:
+    """What is measured of a line of 10 MB is ten times what is measured of one of 1 MB."""
+
+    def measured(size: int) -> int:
+        seen = 0
+
+        def recording(piece: str) -> int:
+            nonlocal seen
+            seen += len(piece)
+            return len(piece)
+
+        CodeChunker(3000, 300, length_function=recording).chunk("x" * size, "d", language="C")
+        return seen
+
+    assert measured(10_000_000) <= 10.5 * measured(1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,8 @@ def test_each_contest_runs_on_a_little_text(name, capsys):
         "jieba",
     ):
         pytest.importorskip(package)
+    if name == "code-nodes":
+        pytest.importorskip("tree_sitter_language_pack")
     settings = speed.Settings(megabytes=0.02, documents=(50,), candidates=60, rounds=1)
     rows = list(speed.CONTESTS[name](settings))
     assert rows

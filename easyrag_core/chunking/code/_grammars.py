@@ -29,7 +29,9 @@ class Grammar(NamedTuple):
         attribute: Matches a line, from its first non-blank, that belongs to what follows it.
         mark: What every attribute that may take several lines begins with, or nothing.
         comments: What a comment's line begins with.
-        unfit: What a line must not begin with if a chunk should begin with it.
+        unfit: Matches, from its first non-blank, a line that no chunk should begin with, and a
+            place that is blank.
+        next_edge: Finds the line end before a line without indentation that is fit.
     """
 
     definitions: tuple[re.Pattern[str], ...]
@@ -38,7 +40,8 @@ class Grammar(NamedTuple):
     attribute: re.Pattern[str] | None
     mark: str
     comments: tuple[str, ...]
-    unfit: str
+    unfit: re.Pattern[str]
+    next_edge: re.Pattern[str]
 
 
 BACKWARDS = r"(?s:.*)"
@@ -58,6 +61,7 @@ _KINDS = {
 }
 
 
+@cache
 def kind_of(word: str | None) -> str:
     """Return what kind of thing a definition's word makes, in a word of at most nine letters.
 
@@ -101,6 +105,7 @@ def _grammar(family: Family) -> Grammar:
     flags = re.IGNORECASE | re.MULTILINE if family.ignore_case else re.MULTILINE
     sources = [_expanded(source) for source in family.definitions]
     any_definition = "|".join(re.sub(r"\?P<\w+>", "?:", source) for source in sources)
+    unfit = rf"\s|{_CLOSING}|{_expanded(family.unfit)}"
     line_end = rf"\n(?={any_definition or NEVER})"
     return Grammar(
         definitions=tuple(re.compile(source, flags) for source in sources),
@@ -109,7 +114,8 @@ def _grammar(family: Family) -> Grammar:
         attribute=re.compile(_expanded(family.attribute)) if family.attribute else None,
         mark=family.mark,
         comments=tuple(family.comments.split()),
-        unfit=f"{_CLOSING}|{_expanded(family.unfit)}",
+        unfit=re.compile(unfit),
+        next_edge=re.compile(rf"\n(?!{unfit})"),
     )
 
 

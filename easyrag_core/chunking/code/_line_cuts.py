@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from easyrag_core.chunking.code._grammars import BACKWARDS
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from easyrag_core.chunking.code._grammars import Grammar
+    from easyrag_core.chunking.code._lines import Lines
 
 __all__ = [
     "ANY_LINE",
@@ -32,15 +33,19 @@ NO_LINE, ANY_LINE, LOWEST, BLANK_LINE, DEFINITION = range(5)
 
 _NON_BLANK = re.compile(r"\S")
 _LAST_AT_EDGE = re.compile(rf"{BACKWARDS}\n(?=\S)")
+# So many blanks are a step of indentation at most.
+_STEP = 4
+# As far as the words reach that a chunk should not begin with, and their indentation.
+_WORD = 20
 # How much of the line behind the last possible cut is looked at.
 _AHEAD = 100
 
 
-def best_cut(view: str, low: int, high: int, floor: int, grammar: Grammar) -> tuple[int, int]:
+def best_cut(lines: Lines, low: int, high: int, floor: int, grammar: Grammar) -> tuple[int, int]:
     """Find the best line start in `(low, high]`, the last one of its kind.
 
     Args:
-        view: The text.
+        lines: The text.
         low: The preferred stretch starts after this position; not before `floor`.
         high: The last position allowed.
         floor: The first line that is not in a chunk yet; a cut lies behind it.
@@ -50,27 +55,21 @@ def best_cut(view: str, low: int, high: int, floor: int, grammar: Grammar) -> tu
         The position and its strength; a definition's attributes and comments are behind the
         cut with it, so the position may lie before `low`. `(floor, NO_LINE)` when no line ends.
     """
+    view = lines.view
     edge = _LAST_AT_EDGE.match(view, low, high + 1)
-    position = _definition(view, low, high, floor, grammar, edge.end()) if edge else floor
-    if position > floor:
-        return position, DEFINITION
-    position = _lowest_blank_line(view, low, high, floor, grammar, at_edge=edge is not None)
+    if edge:
+        position = _definition(view, low, high, floor, grammar, edge.end())
+        if position > floor:
+            return position, DEFINITION
+    position = _lowest_gap(lines, low, high, floor, grammar, at_edge=edge is not None)
     if position > floor:
         return position, BLANK_LINE
     for indent in _indents(view, low, high):
-        place = _last(_line_of_indent(indent, grammar.unfit), view, low, high)
+        place = _last(_line_of_indent(indent, grammar.unfit.pattern), view, low, high, _WORD)
         position = group_start(view, place, floor, grammar) if place else floor
         if position > floor:
             return position, LOWEST
-    last = view.rfind("\n", floor, high) + 1
-    if not last:
-        return floor, NO_LINE
-    position = group_start(view, last, floor, grammar)
-    if position <= floor:
-        position = group_start(view, last, floor, grammar, opening=False)
-    if position <= floor:
-        position = _first_attribute(view, floor, last, grammar)
-    return position, ANY_LINE
+    return _any_line(view, high, floor, grammar)
 
 
 def group_start(
@@ -120,9 +119,9 @@ def blank_lines_end(view: str, position: int) -> int:
     return first if first == position else max(position, view.rfind("\n", position, first) + 1)
 
 
-def _last(pattern: re.Pattern[str], view: str, low: int, high: int) -> int:
+def _last(pattern: re.Pattern[str], view: str, low: int, high: int, ahead: int = _AHEAD) -> int:
     """Return the last line start in `(low, high]` that a pattern finds backwards, or 0."""
-    match = pattern.match(view, low, high + _AHEAD)
+    match = pattern.match(view, low, high + ahead)
     while match and match.end() > high:
         match = pattern.match(view, low, match.end() - 1)
     return match.end() if match else 0
@@ -139,15 +138,74 @@ def _definition(view: str, low: int, high: int, floor: int, grammar: Grammar, ed
         if not place:
             return floor
     if view[place - 2] == "\n":
-        return _behind_empty_line(view, place, "", floor, grammar)
+        return _behind_empty_line(view, place, 0, floor, grammar)
     return group_start(view, place, floor, grammar)
+
+
+class _Gaps(NamedTuple):
+    """Find, backwards, empty lines with a fit line behind them.
+
+    Attributes:
+        edge: Before one without indentation.
+        steps: Before one that is indented by a step: by one blank, by at most two, three, four;
+            or by a tab.
+        any_depth: Any empty line, forwards.
+    """
+
+    edge: re.Pattern[str]
+    steps: tuple[re.Pattern[str], ...]
+    any_depth: re.Pattern[str]
+
+
+@lru_cache(maxsize=64)
+def _gaps(empty: str, unfit: str) -> _Gaps:
+    steps = (rf"(?: {{1,{deepest}}}|\t)" for deepest in range(1, _STEP + 1))
+    return _Gaps(
+        re.compile(rf"{BACKWARDS}{empty}(?!{unfit})"),
+        tuple(re.compile(rf"{BACKWARDS}{empty}(?={step}(?!{unfit}))") for step in steps),
+        re.compile(rf"{empty}(?!\n)"),
+    )
+
+
+def _lowest_gap(
+    lines: Lines, low: int, high: int, floor: int, grammar: Grammar, *, at_edge: bool
+) -> int:
+    """Return the last line of the lowest indentation that has an empty line above, or `floor`."""
+    view = lines.view
+    if view.rfind(lines.empty, low, high) < 0:
+        return floor
+    gaps = _gaps(lines.empty, grammar.unfit.pattern)
+    place = _last(gaps.edge, view, low, high, _WORD) if at_edge else 0
+    indent, deepest = 0, 0 if place else _STEP
+    # One step is nearly always the lowest there is, but fewer blanks may do.
+    while deepest:
+        found = _last(gaps.steps[deepest - 1], view, low, high, _WORD)
+        # More than was asked for is seen where the search ends within the indentation.
+        if not found or _indent(view, found) > deepest:
+            break
+        place, indent = found, _indent(view, found)
+        deepest = indent - 1 if indent > lines.step else 0
+    if not place:
+        place, indent = _deep_gap(view, low, high, grammar, gaps)
+    return _behind_empty_line(view, place, indent, floor, grammar) if place else floor
+
+
+def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> tuple[int, int]:
+    """Return the same of lines that are indented by more than a step, and by how much."""
+    place = least = 0
+    for gap in gaps.any_depth.finditer(view, low, high):
+        start, indent = gap.end(), _indent(view, gap.end())
+        if (not place or indent <= least) and not grammar.unfit.match(view, start + indent):
+            place, least = start, indent
+    return place, least
 
 
 def _indents(view: str, low: int, high: int) -> Iterator[str]:
     """Yield the indentations of the lines that begin in a stretch, lowest first."""
+    end = view.find("\n", high, high + _AHEAD)
     # Among blanks and printable characters the blank is the smallest: the greatest line is one
     # of the least indented.
-    lines = view[low:high].split("\n")[1:]
+    lines = view[low : high + _AHEAD if end < 0 else end].split("\n")[1:]
     while lines:
         top = max(lines)
         indent = top[: len(top) - len(top.lstrip())]
@@ -158,27 +216,17 @@ def _indents(view: str, low: int, high: int) -> Iterator[str]:
             lines = [line for line in lines if line.strip()]
 
 
-def _lowest_blank_line(
-    view: str, low: int, high: int, floor: int, grammar: Grammar, *, at_edge: bool
-) -> int:
-    """Return the last line of the lowest indentation that has an empty line above, or `floor`."""
-    if not at_edge:
-        # Where no line is without indentation, one step is the lowest there is.
-        found = _one_step(grammar.unfit).match(view, low, high)
-        if found:
-            return _behind_empty_line(view, found.end(), found[1], floor, grammar)
-    fit = _fit(grammar.unfit).match
-    cut, indent = 0, ""
-    blank = view.rfind("\n\n", low, high)
-    while blank >= 0:
-        if not cut or not view.startswith(indent, blank + 2):
-            found = fit(view, blank + 2)
-            if found and (not cut or len(found[0]) < len(indent)):
-                cut, indent = blank + 2, found[0]
-                if not indent:
-                    break
-        blank = view.rfind("\n\n", low, blank + 1)
-    return _behind_empty_line(view, cut, indent, floor, grammar) if cut else floor
+def _any_line(view: str, high: int, floor: int, grammar: Grammar) -> tuple[int, int]:
+    """Return the last line start with what belongs to it, as far as there is room."""
+    last = view.rfind("\n", floor, high) + 1
+    if not last:
+        return floor, NO_LINE
+    position = group_start(view, last, floor, grammar)
+    if position <= floor:
+        position = group_start(view, last, floor, grammar, opening=False)
+    if position <= floor:
+        position = _first_attribute(view, floor, last, grammar)
+    return position, ANY_LINE
 
 
 def _first_attribute(view: str, floor: int, last: int, grammar: Grammar) -> int:
@@ -193,57 +241,57 @@ def _first_attribute(view: str, floor: int, last: int, grammar: Grammar) -> int:
     return last
 
 
-def _behind_empty_line(view: str, position: int, indent: str, floor: int, grammar: Grammar) -> int:
+def _behind_empty_line(view: str, position: int, indent: int, floor: int, grammar: Grammar) -> int:
     """Return `group_start` of a line with an empty line above, at less cost."""
     end = position - 2
     while end > floor and view[end - 1] == "\n":
         end -= 1
+    if view[end - 1] == " ":
+        end = floor + len(view[floor:end].rstrip())
     above = view.rfind("\n", floor, end) + 1
-    if not above or not view.startswith(indent, above):
+    if not above or (indent and not view.startswith(view[position : position + indent], above)):
         return group_start(view, position, floor, grammar)
-    if grammar.mark and view.startswith((grammar.mark, ")", "]"), above + len(indent)):
+    if grammar.mark and view.startswith((grammar.mark, ")", "]"), above + indent):
         return group_start(view, position, floor, grammar)
     return position
-
-
-@lru_cache(maxsize=64)
-def _fit(unfit: str) -> re.Pattern[str]:
-    """Match the indentation of a line that may begin a chunk."""
-    return re.compile(rf"[^\S\n]*+(?!\s|{unfit})")
-
-
-@lru_cache(maxsize=64)
-def _one_step(unfit: str) -> re.Pattern[str]:
-    """Find, backwards, an empty line before a line that is indented by one step."""
-    return re.compile(rf"{BACKWARDS}\n\n(?=( {{1,4}}|\t)(?!\s|{unfit}))")
 
 
 @lru_cache(maxsize=256)
 def _line_of_indent(indent: str, unfit: str) -> re.Pattern[str]:
     """Find, backwards, a line of this indentation that may begin a chunk."""
-    return re.compile(rf"{BACKWARDS}\n(?={re.escape(indent)}(?!\s|{unfit}))")
+    return re.compile(rf"{BACKWARDS}\n(?={re.escape(indent)}(?!{unfit}))")
 
 
 def _lines_above(view: str, position: int, floor: int, grammar: Grammar) -> int:
     """Return where the comments and attributes begin that stand directly above a line."""
     indent = view[position : position + _indent(view, position)]
-    comments = tuple([indent + comment for comment in grammar.comments])
+    comments = _at_indent(indent, grammar.comments)
+    block = "/*" in grammar.comments
     while position > floor:
-        above = max(floor, view.rfind("\n", floor, position - 1) + 1)
+        end = position - 1
+        above = max(floor, view.rfind("\n", floor, end) + 1)
         if not view.startswith(comments, above, position):
-            line = view[above : position - 1]
-            if line.endswith("*/") and "/*" in grammar.comments:
+            if block and view.endswith("*/", above, end):
                 above = _comment_start(view, floor, position)
-            elif not line.startswith(indent) or not _is_attribute(line[len(indent) :], grammar):
-                break
-            if above == position:
+                if above == position:
+                    break
+            elif not _is_attribute(view, above, end, indent, grammar):
                 break
         position = above
     return position
 
 
-def _is_attribute(content: str, grammar: Grammar) -> bool:
-    return grammar.attribute is not None and grammar.attribute.match(content) is not None
+def _is_attribute(view: str, start: int, end: int, indent: str, grammar: Grammar) -> bool:
+    """Whether a line is an attribute of this indentation."""
+    if grammar.attribute is None or not view.startswith(indent, start, end):
+        return False
+    return grammar.attribute.match(view, start + len(indent), end) is not None
+
+
+@lru_cache(maxsize=256)
+def _at_indent(indent: str, comments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a comment's line of this indentation begins with."""
+    return tuple(indent + comment for comment in comments)
 
 
 def _comment_start(view: str, floor: int, position: int) -> int:
@@ -264,8 +312,8 @@ def _attribute_around(view: str, position: int, floor: int, grammar: Grammar) ->
     found = view.rfind(grammar.mark, floor, position)
     while found >= 0:
         start = max(floor, view.rfind("\n", floor, found) + 1)
-        content = view[start : view.find("\n", found)].lstrip()
-        if _is_attribute(content, grammar):
+        indent = view[start : start + _indent(view, start)]
+        if _is_attribute(view, start, view.find("\n", found), indent, grammar):
             return start if _goes_on(view, start, position, grammar) else position
         found = view.rfind(grammar.mark, floor, start)
     return position

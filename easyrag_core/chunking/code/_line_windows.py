@@ -13,62 +13,19 @@ from easyrag_core.chunking.code._line_cuts import (
     blank_lines_end,
     group_start,
 )
-from easyrag_core.text import content_end, grapheme_boundary_after, grapheme_boundary_before
+from easyrag_core.text import grapheme_boundary_after, grapheme_boundary_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from easyrag_core.chunking.code._grammars import Grammar
+    from easyrag_core.chunking.code._lines import Lines
 
-__all__ = ["CharacterLineRuler", "LineRuler", "Lines", "MeasuringLineRuler", "Window", "walk_lines"]
-
+__all__ = ["CharacterLineRuler", "LineRuler", "MeasuringLineRuler", "Window", "walk_lines"]
 
 Window: TypeAlias = tuple[int, int, int, bool]
 """A chunk's start, the end of its overlap with the window before, its end (without the last
 line's own end), and whether it may be a top-level definition."""
-
-
-class Lines:
-    r"""A text whose line ends are all `\n`, place for place as long as the original.
-
-    Attributes:
-        text: The text as given.
-        view: The same with other line ends replaced: a CRLF by a blank and a line feed.
-        end: Where the last line with content ends.
-    """
-
-    __slots__ = ("end", "text", "view")
-
-    def __init__(self, text: str) -> None:
-        """Look once at the whole text.
-
-        Args:
-            text: The text.
-        """
-        self.text = text
-        self.view = text
-        if "\r" in text:
-            self.view = text.replace("\r\n", " \n").replace("\r", "\n")
-        last = content_end(text)
-        self.end = self.line_end(last) if last else 0
-
-    def line_end(self, position: int) -> int:
-        """Return where the line that holds `position` ends, without its line end."""
-        end = self.view.find("\n", position)
-        if end < 0:
-            return len(self.view)
-        return end - 1 if self.text.startswith("\r\n", end - 1) and end > position else end
-
-    def content_end(self, start: int, cut: int) -> int:
-        """Return where the last line with content before a cut ends, not before `start`."""
-        if cut >= self.end:
-            return self.end
-        end = cut - 1
-        while self.view[end - 1] == "\n":
-            end -= 1
-        if not self.view[end - 1].isspace():
-            return end
-        return self.line_end(start + len(self.view[start:end].rstrip()))
 
 
 class LineRuler(Protocol):
@@ -114,7 +71,8 @@ def walk_lines(ruler: LineRuler) -> list[Window]:
     start = own = blank_lines_end(view, 0)
     while own < length:
         cut, strength = ruler.fullest(start, own)
-        if strength < DEFINITION and start < own:
+        # Few windows may: those that found no good cut, and the last ones.
+        if start < own and (strength <= ANY_LINE or length <= ruler.reach(own)):
             start, cut, strength = _with_less_overlap(ruler, start, own, cut, strength)
         if strength == NO_LINE:
             start = own = _cut_line(ruler, own, windows)
@@ -134,13 +92,13 @@ def _with_less_overlap(
 ) -> tuple[int, int, int]:
     """Give the overlap up where that saves a line, a group of lines, or a last small window."""
     lines = ruler.lines
+    if strength == DEFINITION:
+        return start, cut, strength
     if strength == ANY_LINE:
         # The cut may part an attribute from its definition, for want of room.
         alone = group_start(lines.view, cut, own, ruler.grammar) <= own
     else:
-        alone = strength == NO_LINE or (
-            lines.end <= ruler.reach(own) and ruler.fits(own, lines.end)
-        )
+        alone = strength == NO_LINE or ruler.fits(own, lines.end)
     return (own, *ruler.fullest(own, own)) if alone else (start, cut, strength)
 
 
@@ -197,7 +155,7 @@ class CharacterLineRuler:
             return own, NO_LINE
         low = max(start + self.size // 2, own)
         # One more: the line end in front of the cut is not in the window.
-        return best_cut(self.lines.view, low, high + 1, own, self.grammar)
+        return best_cut(self.lines, low, high + 1, own, self.grammar)
 
     def reach(self, start: int) -> int:
         """Return where a window from `start` ends at the latest."""
@@ -254,16 +212,16 @@ class MeasuringLineRuler:
 
     def fullest(self, start: int, own: int) -> tuple[int, int]:
         """Return the best cut, behind `own`, of the fullest window and its strength."""
-        strengths = {0: NO_LINE}
-        most = self.lines.end - start
+        lines, strengths = self.lines, {0: NO_LINE}
+        most = lines.end - start
 
         def propose(reach: int) -> int:
-            cut, strength = self.lines.end, DEFINITION
+            cut, strength = lines.end, DEFINITION
             if reach < most:
                 high, low = start + reach, max(start + reach // 2, own)
                 if high <= own:
                     return 0
-                cut, strength = best_cut(self.lines.view, low, high + 1, own, self.grammar)
+                cut, strength = best_cut(lines, low, high + 1, own, self.grammar)
                 if strength == NO_LINE:
                     return 0
             strengths[cut - start] = strength

@@ -10,10 +10,10 @@ from easyrag_core.chunking.code._frame import CodeFrame
 from easyrag_core.chunking.code._grammars import grammar_of
 from easyrag_core.chunking.code._line_windows import (
     CharacterLineRuler,
-    Lines,
     MeasuringLineRuler,
     walk_lines,
 )
+from easyrag_core.chunking.code._lines import Lines
 from easyrag_core.chunking.code._symbols import CODE_BLOCK, symbol_of
 from easyrag_core.chunking.document import ChunkNames
 from easyrag_core.types import Chunk
@@ -107,19 +107,19 @@ class CodePiece:
         )
         common = dict(metadata) if self._path is None else {"file_path": self._path, **metadata}
         frame, usual = self._frame, self._frame.is_usual
-        count, line, counted = view.count, self._first_line, 0
+        count, last, counted = view.count, self._first_line, 0
         for index, (start, own, end, whole) in enumerate(walk_lines(self._ruler())):
-            if start >= counted:
-                first = line + count("\n", counted, start)
-            else:
-                first = line - count("\n", start, counted)
-            line, counted = first + count("\n", start, end), end
+            # From the last chunk's end on, or back over the overlap.
+            gap = count("\n", counted, start) if start > counted else -count("\n", start, counted)
+            first = last + gap
+            last += count("\n", counted, end)
+            counted = end
             code = text[start:end]
             kind, name = symbol_of(view, own, end, grammar) if whole else (CODE_BLOCK, "")
             if usual:
-                embedded = frame.usual_text(kind, f"{first}-{line}", code)
+                embedded = frame.usual_text(kind, f"{first}-{last}", code)
             else:
-                embedded = frame.text(_facts(code, first, line, kind, name))
+                embedded = frame.text(_facts(code, first, last, kind, name))
             chunk = Chunk(
                 "" if id_factory else name_of(code),
                 document_id,
@@ -128,7 +128,7 @@ class CodePiece:
                 offset + start,
                 offset + end,
                 first,
-                line,
+                last,
                 (),
                 embedded,
                 None,
@@ -139,7 +139,7 @@ class CodePiece:
             if kind != CODE_BLOCK:
                 chunk.metadata |= {"symbol_type": kind, "symbol": name}
             if describe:
-                self._describe(chunk, _facts(code, first, line, kind, name))
+                self._describe(chunk, _facts(code, first, last, kind, name))
             if id_factory:
                 chunk.id = id_factory(chunk)
             yield chunk

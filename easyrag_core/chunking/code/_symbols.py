@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from easyrag_core.chunking.code._grammars import kind_of
@@ -35,14 +33,13 @@ def symbol_of(view: str, start: int, end: int, grammar: Grammar) -> tuple[str, s
     line = _definition_line(view, start, end, grammar)
     if line < 0:
         return CODE_BLOCK, ""
-    top_level = _top_level(grammar.unfit)
-    other = top_level.search(view, line, end)
+    other = grammar.next_edge.search(view, line, end)
     while other and view.startswith(grammar.comments, other.end()):
-        other = top_level.search(view, other.end(), end)
+        other = grammar.next_edge.search(view, other.end(), end)
     if other:
         return CODE_BLOCK, ""
     following = blank_lines_end(view, end)
-    if following < len(view) and not top_level.match(view, following - 1):
+    if following < len(view) and grammar.unfit.match(view, following):
         return CODE_BLOCK, ""
     return _named(view, line, end, grammar)
 
@@ -71,9 +68,3 @@ def _named(view: str, line: int, end: int, grammar: Grammar) -> tuple[str, str]:
             parts = match.groupdict()
             return kind_of(parts.get("word")), (parts.get("name") or "").strip(" \t\"'`")
     return CODE_BLOCK, ""
-
-
-@lru_cache(maxsize=64)
-def _top_level(unfit: str) -> re.Pattern[str]:
-    """Find the line end before a line that begins something at the top level."""
-    return re.compile(rf"\n(?!\s|{unfit})")
