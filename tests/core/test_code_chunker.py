@@ -84,6 +84,19 @@ def sources(draw: st.DrawFn) -> str:
     return text.replace("\n", change) if change else text
 
 
+AWKWARD = (
+    *("def f():", "class A:", "@x", "#[x]", "x = 1", "return", "elif a:", "else:", "end", "中文"),
+    *("}", "{", "(", ")", "  }", "# c", "//", "/*", "*/", "'''", "public:", "-", "\ufeff"),
+    *(" ", "  ", "    ", "\t", "\n", "\n\n", "  \n", "\r\n"),
+)
+"""What lines begin, end and are parted with: put together, no language at all."""
+
+
+def scraps() -> st.SearchStrategy[str]:
+    """Marks of many languages in any order: small texts with many kinds of bad cuts."""
+    return st.lists(st.sampled_from(AWKWARD), max_size=60).map("".join)
+
+
 def lines_of(text: str) -> list[tuple[int, int]]:
     """Start and end of each line; the end is in front of the line end."""
     starts = line_starts(text)
@@ -101,7 +114,7 @@ def lost(text: str, chunks: list) -> list[int]:
     return [at for at, char in enumerate(text) if not covered[at] and not char.isspace()]
 
 
-@given(chunkers(), st.one_of(sources(), nasty_texts()))
+@given(chunkers(), st.one_of(sources(), nasty_texts(), scraps()))
 def test_spans_are_true_and_nothing_is_lost(chunker: CodeChunker, text: str) -> None:
     """Every chunk is its slice, starts and ends grow, every non-blank character is covered."""
     chunks = chunker.chunk(text, "d")
@@ -115,7 +128,22 @@ def test_spans_are_true_and_nothing_is_lost(chunker: CodeChunker, text: str) -> 
     assert lost(text, chunks) == []
 
 
-@given(chunkers(), st.one_of(sources(), nasty_texts()))
+@pytest.mark.parametrize(
+    ("text", "size", "length"),
+    [
+        ("{\n)\n\nnde", 3, len),
+        ("a\t\n)elif a:  \n\n\n\r\n@xelif a: else:}        enx]e/*", 40, utf8_bytes),
+    ],
+)
+def test_no_chunk_is_blank_where_a_search_ends_with_a_line(text, size, length) -> None:
+    """An empty line, or one of a lone CRLF, is no place to cut at, wherever the window ends."""
+    for limit in (size, *range(3, 60)):
+        chunks = CodeChunker(limit, 0, length_function=length).chunk(text, language="HTML")
+        assert all(chunk.text.strip() for chunk in chunks)
+        assert lost(text, chunks) == []
+
+
+@given(chunkers(), st.one_of(sources(), nasty_texts(), scraps()))
 def test_the_limit_holds_for_what_is_embedded(chunker: CodeChunker, text: str) -> None:
     """The frame counts; only a grapheme cluster that alone exceeds the limit may exceed it."""
     for chunk in chunker.chunk(text, "d"):
@@ -125,7 +153,7 @@ def test_the_limit_holds_for_what_is_embedded(chunker: CodeChunker, text: str) -
         assert chunk.text in chunk.embedding_text
 
 
-@given(chunkers(), st.one_of(sources(), nasty_texts()))
+@given(chunkers(), st.one_of(sources(), nasty_texts(), scraps()))
 def test_only_lines_that_do_not_fit_are_cut(chunker: CodeChunker, text: str) -> None:
     """A chunk is whole lines, or a part of one line that does not fit alone, without overlap."""
     lines = lines_of(text)
@@ -145,7 +173,7 @@ def test_only_lines_that_do_not_fit_are_cut(chunker: CodeChunker, text: str) -> 
         before = chunk.end
 
 
-@given(chunkers(), st.one_of(sources(), nasty_texts()))
+@given(chunkers(), st.one_of(sources(), nasty_texts(), scraps()))
 def test_overlap_is_whole_lines_within_the_limit(chunker: CodeChunker, text: str) -> None:
     """Neighbours share whole lines of at most `chunk_overlap`, and each adds something new."""
     chunks = chunker.chunk(text, "d")
@@ -158,7 +186,7 @@ def test_overlap_is_whole_lines_within_the_limit(chunker: CodeChunker, text: str
             assert chunker.length_function(shared) <= chunker.chunk_overlap
 
 
-@given(chunkers(), st.one_of(sources(), nasty_texts()))
+@given(chunkers(), st.one_of(sources(), nasty_texts(), scraps()))
 def test_lines_are_counted_from_one(chunker: CodeChunker, text: str) -> None:
     """`start_line` and `end_line` are those of the first and the last character."""
     starts = line_starts(text)

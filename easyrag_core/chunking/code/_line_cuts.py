@@ -149,7 +149,7 @@ class _Gaps(NamedTuple):
         edge: Before one without indentation.
         steps: Before one that is indented by a step: by one blank, by at most two, three, four;
             or by a tab.
-        any_depth: Any empty line, forwards.
+        any_depth: Before any line with content, forwards.
     """
 
     edge: re.Pattern[str]
@@ -161,9 +161,9 @@ class _Gaps(NamedTuple):
 def _gaps(empty: str, unfit: str) -> _Gaps:
     steps = (rf"(?: {{1,{deepest}}}|\t)" for deepest in range(1, _STEP + 1))
     return _Gaps(
-        re.compile(rf"{BACKWARDS}{empty}(?!{unfit})"),
-        tuple(re.compile(rf"{BACKWARDS}{empty}(?={step}(?!{unfit}))") for step in steps),
-        re.compile(rf"{empty}(?!\n)"),
+        re.compile(rf"{BACKWARDS}{empty}(?!{unfit})(?=\S)"),
+        tuple(re.compile(rf"{BACKWARDS}{empty}(?={step}(?!{unfit})\S)") for step in steps),
+        re.compile(rf"{empty}(?=[^\S\n]*\S)"),
     )
 
 
@@ -193,8 +193,10 @@ def _lowest_gap(
 def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> tuple[int, int]:
     """Return the same of lines that are indented by more than a step, and by how much."""
     place = least = 0
-    for gap in gaps.any_depth.finditer(view, low, high):
+    for gap in gaps.any_depth.finditer(view, low, high + _AHEAD):
         start, indent = gap.end(), _indent(view, gap.end())
+        if start > high:
+            break
         if (not place or indent <= least) and not grammar.unfit.match(view, start + indent):
             place, least = start, indent
     return place, least
@@ -258,8 +260,12 @@ def _behind_empty_line(view: str, position: int, indent: int, floor: int, gramma
 
 @lru_cache(maxsize=256)
 def _line_of_indent(indent: str, unfit: str) -> re.Pattern[str]:
-    """Find, backwards, a line of this indentation that may begin a chunk."""
-    return re.compile(rf"{BACKWARDS}\n(?={re.escape(indent)}(?!{unfit}))")
+    """Find, backwards, a line of this indentation that may begin a chunk.
+
+    It asks for content, since a search that ends with the line sees neither its end nor, of an
+    empty line, anything.
+    """
+    return re.compile(rf"{BACKWARDS}\n(?={re.escape(indent)}(?!{unfit})\S)")
 
 
 def _lines_above(view: str, position: int, floor: int, grammar: Grammar) -> int:
