@@ -216,7 +216,7 @@ needs_grammars = pytest.mark.skipif(
 @needs_grammars
 def test_divergence_the_stock_splitter_loses_indentation_and_lines():
     """Named divergence (LI-31, LI-32, LI-33): stripped slices, an ignored limit, an error."""
-    splitter = CodeSplitter("python", chunk_lines=1, chunk_lines_overlap=0, max_chars=30)
+    splitter = CodeSplitter("python", chunk_lines=2, chunk_lines_overlap=1, max_chars=30)
     text = "class A:\n    def m(self):\n        pass\n"
     assert any(piece.startswith("def m") for piece in splitter.split_text(text))
     with pytest.raises(ValueError, match="parse"):
