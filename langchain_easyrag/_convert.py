@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from easyrag_core import FusedItem, Hit, HybridIndex
+    from easyrag_core.chunking.markdown import SectionPiece
 
 __all__ = [
     "FACTS_KEY",
@@ -26,6 +27,7 @@ __all__ = [
     "documents_of_hits",
     "documents_of_pieces",
     "documents_of_scores",
+    "documents_of_sections",
     "documents_of_stored",
     "documents_of_texts",
     "facts_of",
@@ -114,12 +116,54 @@ def documents_of_pieces(
     return documents
 
 
+def documents_of_sections(
+    source: Document,
+    document_id: str,
+    pieces: Iterable[SectionPiece],
+    *,
+    front_matter: str | None,
+    embedded: bool,
+) -> list[Document]:
+    """Make one document per piece of Markdown; see `documents_of_pieces`.
+
+    Args:
+        source: The document that was cut; it stays as it is.
+        document_id: Its id, as the chunks know it.
+        pieces: The facts of each chunk.
+        front_matter: That of the document; metadata of the source's own win.
+        embedded: Whether `page_content` is what is embedded, with its context, or the chunk's
+            own text.
+
+    Returns:
+        Documents in the order of the pieces.
+    """
+    validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
+    place: dict[Any, Any] = dict(source.metadata)
+    if front_matter is not None:
+        place.setdefault("front_matter", front_matter)
+    place["document_id"] = document_id
+    place.update(chunk_index=0, start_index=0, end_index=0, start_line=0, end_line=0)
+    documents = []
+    for index, (id_, text, start, end, line, last_line, path, shown, _, language) in enumerate(
+        pieces
+    ):
+        placed = place.copy()
+        placed["chunk_index"], placed["start_index"], placed["end_index"] = index, start, end
+        placed["start_line"], placed["end_line"] = line, last_line
+        if path:
+            placed["heading_path"] = list(path)
+        if language:
+            placed["language"] = language
+        fields = {"page_content": shown if embedded else text, "id": id_, "metadata": placed}
+        documents.append(validate(fields, self_instance=new(Document)))
+    return documents
+
+
 def documents_of_chunks(
     chunks: Iterable[Chunk],
     metadata: Mapping[Any, Any],
     *,
     embedded: bool,
-    kept: Sequence[str] = (),
 ) -> list[Document]:
     """Make one document per chunk, each with its source's metadata and its place.
 
@@ -128,16 +172,14 @@ def documents_of_chunks(
         metadata: The source's.
         embedded: Whether `page_content` is what is embedded, with its context, or the chunk's
             own text.
-        kept: Keys of which the source's value counts, where it has one.
 
     Returns:
         Documents in the order of the chunks.
     """
     validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
-    held = {key: metadata[key] for key in kept if key in metadata}
     documents = []
     for chunk in chunks:
-        known = {**metadata, **chunk.metadata, **held} if chunk.metadata else metadata
+        known = {**metadata, **chunk.metadata} if chunk.metadata else metadata
         fields = {
             "page_content": chunk.embedding_text if embedded else chunk.text,
             "id": chunk.id,

@@ -10,7 +10,7 @@ import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from easyrag_core.chunking.markdown._containers import container_stop
+from easyrag_core.chunking.markdown._items import container_stop
 from easyrag_core.chunking.markdown._syntax import (
     BLANK_AHEAD,
     CODE_INDENT,
@@ -28,7 +28,7 @@ from easyrag_core.chunking.markdown._syntax import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Block", "BlockKind", "find_blocks", "front_matter", "with_line_feeds"]
+__all__ = ["Block", "BlockKind", "find_blocks", "find_front_matter", "with_line_feeds"]
 
 
 class BlockKind(IntEnum):
@@ -96,7 +96,7 @@ def with_line_feeds(text: str) -> str:
     return text
 
 
-def front_matter(text: str) -> tuple[int, int, int] | None:
+def find_front_matter(text: str) -> tuple[int, int, int] | None:
     r"""Find the metadata block at the very start of a document.
 
     Args:
@@ -108,7 +108,7 @@ def front_matter(text: str) -> tuple[int, int, int] | None:
         `---` and `---` or `...`, TOML between `+++`; either must look like keys and values, for
         a document may as well start with a rule.
 
-    >>> front_matter("---\ntitle: x\n---\n# A\n")
+    >>> find_front_matter("---\ntitle: x\n---\n# A\n")
     (4, 13, 17)
     """
     start = 1 if text.startswith(_BOM) else 0

@@ -14,6 +14,7 @@ __all__ = [
     "FENCE_ENDS",
     "FIRST",
     "LINE",
+    "STARTS",
     "TABLE_STOP",
     "atx_title",
     "fence_ends",
@@ -36,17 +37,18 @@ _STOPS = rf"""
     | (?P<item>(?:[-+*]|[0-9]{{1,9}}+[.)])(?=[ \t\n]|\Z))
     | (?P<html><(?=[A-Za-z/!?]))
 """
-_STARTS = rf"""
+STARTS = rf"""
     (?P<under>=++[ \t]*+{_EOL}|-++[ \t]*+{_EOL}) | {_STOPS}
     | (?P<delimiters>[|:\-][|:\-\ \t]*+{_EOL})
 """
+"""What a line that is more than the text of a paragraph may begin with, behind its indentation."""
 
-LINE = re.compile(rf"[ ]{{0,3}}+(?:{_STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n])", re.VERBOSE)
+LINE = re.compile(rf"[ ]{{0,3}}+(?:{STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n])", re.VERBOSE)
 """Matches a line that is more than the text of a paragraph; the group says what it may be."""
 
 FIRST = re.compile(
     rf"""(?:[ \t]*+\n)*+()
-        (?:[ ]{{0,3}}+(?:{_STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
+        (?:[ ]{{0,3}}+(?:{STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
     re.VERBOSE,
 )
 """As `LINE`, for the first line that is not blank; its start is that of the first group."""
@@ -54,7 +56,7 @@ FIRST = re.compile(
 # The look ahead at one character is what makes the search fast: most lines begin with a letter.
 EVENT = re.compile(
     rf"""\n(?=[ \t\n\#`~<>*_=|:+0-9\-])()
-        (?:[ ]{{0,3}}+(?:{_STARTS})|[ \t]*+\n(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
+        (?:[ ]{{0,3}}+(?:{STARTS})|[ \t]*+\n(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
     re.VERBOSE,
 )
 """Finds the next such line; indented code only behind a blank line, elsewhere it is text."""

@@ -97,8 +97,10 @@ def paragraphs_stop_before(text: str, start: int, limit: int) -> int:
 
 
 def _past_blanks(text: str, position: int) -> int:
-    blanks = _BLANKS.match(text, position)
-    return blanks.end() if blanks else position
+    if text[position : position + 1].isspace():
+        blanks = _BLANKS.match(text, position)
+        return blanks.end() if blanks else position
+    return position
 
 
 def last_paragraph(text: str, start: int, end: int) -> int:
