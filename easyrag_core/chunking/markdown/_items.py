@@ -23,6 +23,14 @@ _BLANK_LINE = re.compile(r"[ \t]*+(?:\n|\Z)")
 # What ends a list item that it is not indented for, whatever is open in it.
 _ALWAYS_NEW = frozenset(("atx", "fence", "quote", "rule", "item"))
 _SPACES = re.compile(r" *+")
+# Lists of the plainest kind: bullets, a space behind each, and what is indented like the content.
+_ITEMS = {"-": r"- [^ \t\n\-]", "*": r"\* [^ \t\n*]", "+": r"\+ [^ \t\n]"}
+_REST = r"[^\n]*+\n(?:(?:  | ?\t)[^\n]*+\n|[ \t]*+\n)*+"
+_PLAIN_LISTS = {mark: re.compile(f"(?:{item}{_REST})++") for mark, item in _ITEMS.items()}
+_ALL_BUT_LAST = {
+    mark: re.compile(f"(?:{item}{_REST}(?={item}))*+") for mark, item in _ITEMS.items()
+}
+_OPEN_ENDED = frozenset("=-+* \t0123456789")  # what might go on with a list, or change what it is
 _BULLET = re.compile(r"[-+*] ++[^ \t\n]")
 _PLAIN_LINES = re.compile(
     rf"(?:(?!{STARTS})[^ \t\n][^\n]*+(?:\n[ \t]*+|\Z))++(?:\n[ \t]*+)*+", re.VERBOSE
@@ -49,11 +57,17 @@ def container_stop(text: str, start: int) -> int:
         walk = Walk(text, start, len(text))
         walk.run()
         return walk.position
-    while True:
-        stop, is_item = _item_stop(text, start)
-        if not is_item:
+    mark = text[start]
+    if mark in _ITEMS:
+        plain = _PLAIN_LISTS[mark].match(text, start)
+        stop = plain.end() if plain else start
+        if text.startswith("\n\n", stop - 2) and text[stop : stop + 1] not in _OPEN_ENDED:
             return stop
-        start = stop
+    is_item = True
+    while is_item:
+        plain = _ALL_BUT_LAST[mark].match(text, start) if mark in _ITEMS else None
+        start, is_item = _item_stop(text, plain.end() if plain else start)
+    return start
 
 
 def item_starts(text: str, start: int, stop: int) -> Iterator[int]:

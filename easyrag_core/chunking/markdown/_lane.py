@@ -36,7 +36,9 @@ _CONTENT = re.compile(r"\S")
 class Lane:
     """One section, measured in code points."""
 
-    def __init__(self, text: str, blocks: Sequence[Block], end: int, *, limit: int) -> None:
+    def __init__(
+        self, text: str, blocks: Sequence[Block], end: int, *, limit: int, room: int
+    ) -> None:
         """Take the section.
 
         Args:
@@ -44,30 +46,32 @@ class Lane:
             blocks: The section's blocks.
             end: Where its content ends.
             limit: The longest piece that stands alone, in code points.
+            room: The longest piece below the section's headings.
         """
         self._text = text
         self._blocks = blocks
         self._end = end
         self._limit = limit
-        self._start = self._room = 0
+        self._room = room
+        self._start = 0
+        self._number = 0  # the first block that may be beyond the next piece
         self.rest = end
 
-    def glide(self, start: int, first_room: int, room: int) -> list[tuple[int, int]]:
+    def glide(self, start: int, room: int | None = None) -> list[tuple[int, int]]:
         """Cut while no block has to be cut; `rest` is then where the rest of the section begins.
 
         Args:
-            start: Where the section starts.
-            first_room: The longest first span.
-            room: The longest of the others.
+            start: Where the next piece starts; no earlier than at the call before.
+            room: The longest next piece, if it is not that of the others.
 
         Returns:
             Spans in order; `rest` is the section's end if they hold all of it.
         """
         text, blocks, end = self._text, self._blocks, self._end
-        count, number = len(blocks), 0
+        count, number = len(blocks), self._number
         spans: list[tuple[int, int]] = []
-        self._start, self._room = start, room
-        limit = start + first_room
+        self._start = start
+        limit = start + (self._room if room is None else room)
         while end > limit:
             while number < count and blocks[number][2] <= limit + 1:
                 number += 1
@@ -86,11 +90,11 @@ class Lane:
                 if start < last:
                     spans.append((start, last))
                 start = content_start(text, cut, end, kept=cut)
-            self._start, limit = start, start + room
+            self._start, limit = start, start + self._room
         else:
             spans.append((start, end))
             start = end
-        self.rest = start
+        self.rest, self._number = start, number
         return spans
 
     def _gap(self, number: int) -> tuple[int, int]:

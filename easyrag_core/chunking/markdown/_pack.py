@@ -23,6 +23,7 @@ __all__ = ["Packer"]
 Placed: TypeAlias = "tuple[Path, Piece]"
 """A piece with the titles above it."""
 
+_FENCE = BlockKind.FENCE
 _TEXT = ("text", "")
 _BLOCK_KINDS = {BlockKind.FENCE: "code", BlockKind.CODE: "code", BlockKind.TABLE: "table"}
 
@@ -59,6 +60,8 @@ class Packer:
         self._minimum = minimum
         self._merge = merge
         self._show_path = show_path
+        self._path: Path = ()  # the last one asked for, and what it looks like
+        self._above = BARE
 
     def pieces(self, sections: Iterable[Section]) -> Iterator[Placed]:
         """Yield the pieces of a document with the titles above them.
@@ -114,7 +117,7 @@ class Packer:
             fuller = self._frame(first.path, rooted=first.rooted)
             if first.path == path or self._gauge.fits(start, end, fuller):
                 path, frame = first.path, fuller
-        return path, Piece(start, end, frame)
+        return path, (start, end, frame, *_TEXT)
 
     def _single(self, section: Section) -> list[Placed]:
         start, end, path = section.start, section.end, section.path
@@ -123,30 +126,38 @@ class Packer:
             kind = _TEXT
             if section.first < section.last:
                 kind = _kind_of(self._blocks[section.first], start, end)
-            return [(path, Piece(start, end, frame, *kind))]
+            return [(path, (start, end, frame, *kind))]
         return [(path, piece) for piece in self._cut(section)]
 
     def _cut(self, section: Section) -> list[Piece]:
         """Take the fast lane as far as it goes, then look at all that is left of the section."""
         text, gauge, start = self._text, self._gauge, section.start
         blocks = self._blocks[section.first : section.last]
-        leads = self._leads(section.path)
         pieces: list[Piece] = []
+        lane = None
         if isinstance(gauge, CharacterGauge):
-            lane = Lane(text, blocks, section.end, limit=gauge.limit)
-            room = gauge.limit - len(leads[0])
-            spans = lane.glide(start, gauge.limit if section.rooted else room, room)
-            pieces = _of_spans(spans, blocks, section, Frame(leads[0]))
+            frame = self._frame(section.path, rooted=False)
+            if len(frame.lead) > gauge.limit // 2:
+                frame = Frame(self._leads(section.path)[0])
+            room = gauge.limit - len(frame.lead)
+            lane = Lane(text, blocks, section.end, limit=gauge.limit, room=room)
+            spans = lane.glide(start, gauge.limit if section.rooted else None)
+            pieces = _of_spans(spans, blocks, section, frame)
             start = lane.rest
             if start == section.end:
                 return pieces
             blocks = [block for block in blocks if block.stop > start]
+        leads = self._leads(section.path)
         rooted = section.rooted and start == section.start
-        cut = SectionCut(text, gauge, overlap=self._overlap, leads=leads, rooted=rooted)
+        cut = SectionCut(text, gauge, overlap=self._overlap, leads=leads, rooted=rooted, lane=lane)
         return pieces + cut.pieces(section_parts(text, blocks, start, section.end))
 
     def _frame(self, path: Path, *, rooted: bool) -> Frame:
-        return BARE if rooted or not path or not self._show_path else Frame(_lead(path))
+        if rooted or not path or not self._show_path:
+            return BARE
+        if path is not self._path:
+            self._path, self._above = path, Frame(_lead(path))
+        return self._above
 
     def _leads(self, path: Path) -> list[str]:
         """Return what may tell the headings, the fullest first, each leaving room for text."""
@@ -179,22 +190,18 @@ def _of_spans(
     spans: Sequence[tuple[int, int]], blocks: Sequence[Block], section: Section, frame: Frame
 ) -> list[Piece]:
     """Make pieces of spans that cut no block; those of a block alone have its kind."""
-    alone = {max(block[1], section.start): block for block in blocks if block[0] in _BLOCK_KINDS}
-    pieces = []
-    around = BARE if section.rooted else frame
+    first = section.start
+    alone = {max(block[1], first): block for block in blocks if block[0] in _BLOCK_KINDS}
+    pieces: list[Piece] = []
     for start, end in spans:
-        if start in alone:
-            piece = Piece(start, end, around, *_kind_of(alone[start], start, end))
-        else:
-            piece = Piece(start, end, around)
-        pieces.append(piece)
-        around = frame
+        kind, language = _kind_of(alone[start], start, end) if start in alone else _TEXT
+        around = BARE if start == first and section.rooted else frame
+        pieces.append((start, end, around, kind, language))
     return pieces
 
 
 def _kind_of(block: Block, start: int, end: int) -> tuple[str, str]:
     """Return kind and language of a stretch that may be nothing but this block."""
-    if block.start <= start and block.stop >= end and block.kind in _BLOCK_KINDS:
-        fence = block.kind == BlockKind.FENCE
-        return _BLOCK_KINDS[block.kind], language_of(block.info) if fence else ""
+    if block[0] in _BLOCK_KINDS and block[1] <= start and block[2] >= end:
+        return _BLOCK_KINDS[block[0]], language_of(block.info) if block[0] == _FENCE else ""
     return _TEXT

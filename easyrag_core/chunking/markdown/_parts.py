@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from easyrag_core.chunking.markdown._blocks import BlockKind
@@ -164,14 +164,14 @@ def _kind_of(within: Sequence[Inner]) -> int:
 
 def _line_parts(text: str, part: Part) -> list[Part]:
     """Cut code or a table between its lines; what opens and closes it stays beside a line."""
-    lines: list[Part] = []
-    position = part.start
-    while position < part.end:
-        stop = text.find("\n", position, part.end) + 1 or part.end
-        end = last_content(text, position, stop)
-        if position < end:
-            lines.append(Part(LINE, position, end, stop))
-        position = stop
+    given = text[part.start : part.end].split("\n")
+    stops = list(accumulate((len(line) + 1 for line in given), initial=part.start))
+    stops[-1] = part.end
+    lines = [
+        Part(LINE, start, start + len(content), stop)
+        for content, (start, stop) in zip(map(str.rstrip, given), pairwise(stops), strict=True)
+        if content
+    ]
     if part.kind == FENCE and len(lines) > 2 and _is_closed(text, lines):
         closing = lines.pop()
         lines[-1] = Part(LINE, lines[-1].start, closing.end, closing.stop)

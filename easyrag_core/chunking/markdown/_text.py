@@ -86,21 +86,29 @@ def paragraphs_stop_before(text: str, start: int, limit: int) -> int:
         Where its content ends; `start` if there is no such paragraph.
     """
     # Blanks that end a line may be beyond the limit, and so may those of a line of blanks alone.
-    limit = _past_blanks(text, limit)
+    if text[limit : limit + 1].isspace():
+        limit = _past_blanks(text, limit)
     end = max(text.rfind("\n\n", start, limit + 2), start)
-    stop = _past_blanks(text, limit + 1) + 1
+    stop = limit + 2
+    if text[limit + 1 : stop].isspace():
+        stop = _past_blanks(text, limit + 1) + 1
+    if text.find("\n ", end, stop) >= 0 or text.find("\n\t", end, stop) >= 0:
+        end = _spaced_stop(text, end, stop, limit)
+    return last_content(text, start, end)
+
+
+def _spaced_stop(text: str, end: int, stop: int, limit: int) -> int:
+    """Return where the last line starts that has nothing but blanks, `end` if there is none."""
     spaced = _SPACED_BLANK_LINE.search(text, end, stop)
     while spaced is not None and spaced.start() <= limit:
         end = spaced.start()
         spaced = _SPACED_BLANK_LINE.search(text, spaced.end(), stop)
-    return last_content(text, start, end)
+    return end
 
 
 def _past_blanks(text: str, position: int) -> int:
-    if text[position : position + 1].isspace():
-        blanks = _BLANKS.match(text, position)
-        return blanks.end() if blanks else position
-    return position
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position
 
 
 def last_paragraph(text: str, start: int, end: int) -> int:
