@@ -269,8 +269,11 @@ class ChunkNames:
         digest = self._above.copy()
         digest.update(text.encode("utf-8", "surrogatepass"))
         first = digest.hexdigest()[:_ID_LENGTH]
-        ordinal = self._seen[first] = self._seen.get(first, -1) + 1
-        return text_digest(f"{first}#{ordinal}")[:_ID_LENGTH] if ordinal else first
+        if first not in self._seen:
+            self._seen[first] = 0
+            return first
+        ordinal = self._seen[first] = self._seen[first] + 1
+        return text_digest(f"{first}#{ordinal}")[:_ID_LENGTH]
 
     def _below(self, heading_path: tuple[str, ...]) -> hashlib._Hash:
         digest = self._shared.copy()

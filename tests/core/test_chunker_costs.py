@@ -12,7 +12,8 @@ import pytest
 from easyrag_core import CodeChunker, DocumentChunker, MarkdownChunker, ParentChildChunker
 
 _PROSE = "Every chunk knows its place in the source, whatever it is measured with. " * 9
-_SECTION = f"## Part\n\n{_PROSE}\n\n```py\nvalue = compute(a, b)\n```\n\n- an item\n- another\n\n{_PROSE}\n\n"
+_BLOCKS = "```py\nvalue = compute(a, b)\n```\n\n- an item\n- another\n\n"
+_SECTION = f"## Part\n\n{_PROSE}\n\n{_BLOCKS}{_PROSE}\n\n"
 _CODE = "def f(a, b):\n    value = compute(a, b)\n    return value\n\n\n"
 _CHINESE = "检索增强生成把查询改写成几个问题"
 

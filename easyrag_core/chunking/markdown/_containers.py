@@ -35,6 +35,9 @@ _SPACES = re.compile(r" *+")
 # Lines of a paragraph that begin nothing, but for the last one: it may be a table's header.
 _PLAIN_LINE = r"[ \t]*+[^ \t\n#`~<>*_=|:+0-9\-]"
 _PLAIN_LINES = re.compile(rf"(?:{_PLAIN_LINE}[^\n]*+\n(?={_PLAIN_LINE}))*+")
+_QUOTED_LINE = rf" {{0,3}}> ?{_PLAIN_LINE}"
+_PLAIN_QUOTED = re.compile(rf"(?:{_QUOTED_LINE}[^\n]*+\n(?={_QUOTED_LINE}))*+")
+_QUOTE_MARKS = re.compile(r"^ {0,3}> ?", re.MULTILINE)
 MARKER = re.compile(r"( {0,3})([-+*]|[0-9]{1,9}[.)])")
 """Finds what a list item begins with."""
 
@@ -136,13 +139,14 @@ class Walk:
         """Pass over lines that can do nothing but go on with the paragraph or fence they are in."""
         plain = None
         if self._leaf == Leaf.PARAGRAPH:
-            plain = _PLAIN_LINES.match(self.text, self.position, self._end)
+            lines = _PLAIN_QUOTED if self._stack == [_QUOTE] else _PLAIN_LINES
+            plain = lines.match(self.text, self.position, self._end)
         elif self._leaf == Leaf.FENCE and _QUOTE not in self._stack:
             lines = _lines_of_fence(sum(self._stack), self._fence[0])
             plain = lines.match(self.text, self.position, self._end)
         if plain is not None and plain.end() > self.position:
             if self._leaf == Leaf.PARAGRAPH:
-                self._paragraph.append(plain[0][:-1])
+                self._paragraph.append(_QUOTE_MARKS.sub("", plain[0][:-1]))
             self.position = plain.end()
 
     def _take(self, line: str) -> bool:

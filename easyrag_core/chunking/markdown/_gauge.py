@@ -65,6 +65,11 @@ class _TooLong(NamedTuple):
     around: int
     limit: int
 
+    def tells(self, start: int, end: int, around: int, limit: int) -> bool:
+        """Whether another stretch cannot fit either: it holds this one, and has as much around."""
+        longer = self.start == start and self.end <= end and self.around <= around
+        return longer and limit <= self.limit
+
 
 class Gauge(Protocol):
     """Measures stretches of one text, each within a frame."""
@@ -253,10 +258,9 @@ class MeasuringGauge:
         or only what it has more than the longest stretch from this start that fits.
         """
         around = len(frame.lead) + len(frame.trail)
-        too_long, fitting = self._too_long, self._fitting
-        if too_long.start == start and too_long.end <= end:
-            if too_long.around <= around and limit <= too_long.limit:
-                return limit + 1
+        fitting = self._fitting
+        if self._too_long.tells(start, end, around, limit):
+            return limit + 1
         if fitting.start == start and fitting.frame == frame:
             if fitting.end == end:
                 return fitting.units
