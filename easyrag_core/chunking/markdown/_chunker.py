@@ -227,6 +227,7 @@ class MarkdownChunker:
         Raises:
             InvalidParameterError: `text` is not a string.
         """
+        _check_text(text)
         # A slow measure or a caller's function would hold the collector still for too long.
         bulk = len(text) > BULK_CHARACTERS and self._length_function is len
         with collection_paused(when=bulk and self._id_factory is None):

@@ -92,18 +92,11 @@ def paragraphs_stop_before(text: str, start: int, limit: int) -> int:
     stop = limit + 2
     if text[limit + 1 : stop].isspace():
         stop = _past_blanks(text, limit + 1) + 1
-    if text.find("\n ", end, stop) >= 0 or text.find("\n\t", end, stop) >= 0:
-        end = _spaced_stop(text, end, stop, limit)
-    return last_content(text, start, end)
-
-
-def _spaced_stop(text: str, end: int, stop: int, limit: int) -> int:
-    """Return where the last line starts that has nothing but blanks, `end` if there is none."""
     spaced = _SPACED_BLANK_LINE.search(text, end, stop)
     while spaced is not None and spaced.start() <= limit:
         end = spaced.start()
         spaced = _SPACED_BLANK_LINE.search(text, spaced.end(), stop)
-    return end
+    return last_content(text, start, end)
 
 
 def _past_blanks(text: str, position: int) -> int:
