@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from easyrag_core.chunking.markdown import MarkdownChunker
 from easyrag_core.errors import InvalidParameterError
-from langchain_easyrag._convert import documents_of_sections
+from langchain_easyrag._pieces import documents_of_sections
 from langchain_easyrag.text_splitters._placed import PlacedTextSplitter
 
 if TYPE_CHECKING:

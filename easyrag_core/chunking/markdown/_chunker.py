@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
-from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
 from easyrag_core.chunking.document import ChunkNames, DocumentChunker
 from easyrag_core.chunking.markdown._blocks import (
     BlockKind,
@@ -227,11 +226,7 @@ class MarkdownChunker:
         Raises:
             InvalidParameterError: `text` is not a string.
         """
-        _check_text(text)
-        # A slow measure or a caller's function would hold the collector still for too long.
-        bulk = len(text) > BULK_CHARACTERS and self._length_function is len
-        with collection_paused(when=bulk and self._id_factory is None):
-            return list(self.iter_chunks(text, document_id, metadata=metadata))
+        return list(self.iter_chunks(text, document_id, metadata=metadata))
 
     def iter_chunks(
         self,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from easyrag_core.chunking.markdown._gauge import Gauge
     from easyrag_core.chunking.markdown._sections import Path, Section
 
-__all__ = ["Packer"]
+__all__ = ["Packer", "Placed"]
 
 Placed: TypeAlias = "tuple[Path, Piece]"
 """A piece with the titles above it."""
