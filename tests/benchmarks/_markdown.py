@@ -64,7 +64,7 @@ def documents(settings: Settings) -> Iterator[Row]:
                 )
 
 
-def sections(_settings: Settings) -> Iterator[Row]:
+def sections(settings: Settings) -> Iterator[Row]:
     """1 MB in 4000 sections, and a quarter and a half of it: the peer is quadratic in sections."""
     from llama_index.core.node_parser import MarkdownNodeParser
     from llama_index.core.schema import Document
@@ -73,7 +73,8 @@ def sections(_settings: Settings) -> Iterator[Row]:
     from tests.benchmarks._timing import interleaved
 
     ours, peer = MarkdownSectionNodeParser(merge_small=False), MarkdownNodeParser()
-    counts = (1000, 2000, 4000)
+    most = max(40, min(4000, int(400 * settings.megabytes)))
+    counts = (most // 4, most // 2, most)
     given = {
         count: [
             Document(

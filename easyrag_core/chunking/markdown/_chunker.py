@@ -95,7 +95,8 @@ class MarkdownChunker:
                 unless the chunk's text begins with all of them. `"metadata"`: they are in
                 `heading_path` alone.
             length_function: Measures a text; `len` by default. It is called on the final strings
-                and a few times a chunk, so it may be a tokenizer.
+                and a few times a chunk, so it may be a tokenizer. That something more does not
+                fit is also told by its own length, so lengths should roughly add up.
             merge_small: Pack small neighbouring sections under one heading together. The chunk
                 then has the titles that they share. Sections under no common heading, or on
                 both sides of a rule that cuts, are never joined.

@@ -50,8 +50,8 @@ LINE = re.compile(rf"[ ]{{0,3}}+(?:{STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\
 # with a letter. Lists, rules and underlines are told apart by `LINE`; the rest stands for itself.
 _MARKS = rf"""[ ]{{0,3}}+()(?:
       [#][#]{{0,5}}+(?=[ \t\n]|\Z)
-    | ```(?:`*+)(?=[^`\n]*+{_EOL})
-    | ~~~(?:~*+)
+    | ````*+(?=[^`\n]*+{_EOL})
+    | ~~~~*+
     | >
     | <(?=[A-Za-z/!?])
     | -(?:(?=[ \t\n]|\Z)|[|:\-\ \t]*+{_EOL})
@@ -59,7 +59,7 @@ _MARKS = rf"""[ ]{{0,3}}+()(?:
     | [+](?=[ \t\n]|\Z)
     | [0-9][0-9]{{0,8}}+[.)](?=[ \t\n]|\Z)
     | [|:][|:\-\ \t]*+{_EOL}
-    | =[=]*+[ \t]*+{_EOL}
+    | ==*+[ \t]*+{_EOL}
     | _[_\ \t]*+{_EOL}"""
 _CODE = rf"(){CODE_INDENT}[ \t]*+[^ \t\n]"
 
