@@ -24,7 +24,6 @@ __all__ = [
     "document_of_chunk",
     "documents_of_chunks",
     "documents_of_hits",
-    "documents_of_pieces",
     "documents_of_scores",
     "documents_of_stored",
     "documents_of_texts",
@@ -87,39 +86,11 @@ def _one_each(name: str, values: Iterable[T | None] | None, texts: int) -> list[
     return found
 
 
-def documents_of_pieces(
-    source: Document, document_id: str, pieces: Iterable[tuple[str, str, int, int, int, int]]
-) -> list[Document]:
-    """Make one document per piece of a source, each with the source's metadata and its place.
-
-    Args:
-        source: The document that was cut; it stays as it is.
-        document_id: Its id, as the chunks know it.
-        pieces: Id, text, start, end, first and last line of each chunk.
-
-    Returns:
-        Documents in the order of the pieces.
-    """
-    # What `Document.__init__` ends in: the same validation, at half the time per chunk.
-    validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
-    # The keys are laid out once, in this order; each chunk takes a copy with its own values.
-    place: dict[Any, Any] = {**source.metadata, "document_id": document_id}
-    place.update(chunk_index=0, start_index=0, end_index=0, start_line=0, end_line=0)
-    documents = []
-    for index, (id_, text, start, end, start_line, end_line) in enumerate(pieces):
-        place["chunk_index"], place["start_index"], place["end_index"] = index, start, end
-        place["start_line"], place["end_line"] = start_line, end_line
-        fields = {"page_content": text, "id": id_, "metadata": place.copy()}
-        documents.append(validate(fields, self_instance=new(Document)))
-    return documents
-
-
 def documents_of_chunks(
     chunks: Iterable[Chunk],
     metadata: Mapping[Any, Any],
     *,
     embedded: bool,
-    kept: Sequence[str] = (),
 ) -> list[Document]:
     """Make one document per chunk, each with its source's metadata and its place.
 
@@ -128,16 +99,14 @@ def documents_of_chunks(
         metadata: The source's.
         embedded: Whether `page_content` is what is embedded, with its context, or the chunk's
             own text.
-        kept: Keys of which the source's value counts, where it has one.
 
     Returns:
         Documents in the order of the chunks.
     """
     validate, new = Document.__pydantic_validator__.validate_python, Document.__new__
-    held = {key: metadata[key] for key in kept if key in metadata}
     documents = []
     for chunk in chunks:
-        known = {**metadata, **chunk.metadata, **held} if chunk.metadata else metadata
+        known = {**metadata, **chunk.metadata} if chunk.metadata else metadata
         fields = {
             "page_content": chunk.embedding_text if embedded else chunk.text,
             "id": chunk.id,

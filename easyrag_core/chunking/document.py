@@ -248,7 +248,8 @@ class ChunkNames:
         # Lengths stand before the parts, so that no two lists of parts look alike.
         shared = f"{len(document_id)}:{document_id}{len(context)}:{context}"
         self._shared = hashlib.sha256(shared.encode("utf-8", "surrogatepass"))
-        self._without_headings = self._below(())
+        self._path: tuple[str, ...] = ()
+        self._above = self._below(())
         self._seen: dict[str, int] = {}
 
     def name(self, text: str, heading_path: tuple[str, ...] = ()) -> str:
@@ -262,17 +263,22 @@ class ChunkNames:
             32 lower-case hex digits: SHA-256 over document id, headings, text, and the ordinal
             among equal ones in the document.
         """
-        digest = self._below(heading_path) if heading_path else self._without_headings.copy()
+        # Neighbours stand under the same headings, told by the same tuple.
+        if heading_path is not self._path:
+            self._path, self._above = heading_path, self._below(heading_path)
+        digest = self._above.copy()
         digest.update(text.encode("utf-8", "surrogatepass"))
         first = digest.hexdigest()[:_ID_LENGTH]
-        ordinal = self._seen[first] = self._seen.get(first, -1) + 1
-        return text_digest(f"{first}#{ordinal}")[:_ID_LENGTH] if ordinal else first
+        if first not in self._seen:
+            self._seen[first] = 0
+            return first
+        ordinal = self._seen[first] = self._seen[first] + 1
+        return text_digest(f"{first}#{ordinal}")[:_ID_LENGTH]
 
     def _below(self, heading_path: tuple[str, ...]) -> hashlib._Hash:
         digest = self._shared.copy()
-        for part in heading_path:
-            digest.update(f"{len(part)}:{part}".encode("utf-8", "surrogatepass"))
-        digest.update(b"|")
+        told = "".join([f"{len(part)}:{part}" for part in heading_path])
+        digest.update(f"{told}|".encode("utf-8", "surrogatepass"))
         return digest
 
 

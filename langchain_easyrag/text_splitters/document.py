@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from easyrag_core import DocumentChunker
-from langchain_easyrag._convert import documents_of_pieces
+from langchain_easyrag._pieces import documents_of_pieces
 from langchain_easyrag.text_splitters._placed import PlacedTextSplitter
 
 if TYPE_CHECKING:

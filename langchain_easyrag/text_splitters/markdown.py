@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from easyrag_core.chunking.markdown import MarkdownChunker
 from easyrag_core.errors import InvalidParameterError
-from langchain_easyrag._convert import documents_of_chunks
+from langchain_easyrag._pieces import documents_of_sections
 from langchain_easyrag.text_splitters._placed import PlacedTextSplitter
 
 if TYPE_CHECKING:
@@ -143,10 +143,13 @@ class MarkdownSectionTextSplitter(PlacedTextSplitter):
     @override
     def pieces_of(self, document: Document, document_id: str) -> Iterable[Document]:
         """Split one document; see `split_documents`."""
-        text, metadata = document.page_content, document.metadata
-        chunks = self._chunker.iter_chunks(text, document_id)
-        documents = documents_of_chunks(
-            chunks, metadata, kept=("front_matter",), embedded=self._prefix_headings
+        text = document.page_content
+        documents = documents_of_sections(
+            document,
+            document_id,
+            self._chunker.iter_pieces(text, document_id),
+            front_matter=self._chunker.front_matter(text),
+            embedded=self._prefix_headings,
         )
         if self._header_keys:
             self._name_titles(text, documents)

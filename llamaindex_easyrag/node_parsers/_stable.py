@@ -134,8 +134,11 @@ class StableNodeParser(NodeParser):
 
     def _parse_one(self, source: BaseNode, factory: NodeFactory) -> Sequence[BaseNode]:
         text = source.get_content(metadata_mode=MetadataMode.NONE)
-        chunks = self._cut(self._chunker_of(source), text, factory.scope(source, text))
-        with collection_paused(when=len(text) > BULK_CHARACTERS):
+        chunker, many = self._chunker_of(source), len(text) > BULK_CHARACTERS
+        # A slow measure would hold the collector still for too long.
+        with collection_paused(when=many and getattr(chunker, "length_function", None) is len):
+            chunks = self._cut(chunker, text, factory.scope(source, text))
+        with collection_paused(when=many):
             return self._built(source, chunks, factory)
 
     def _built(

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Row", "interleaved", "table"]
+__all__ = ["Row", "interleaved", "megabytes", "table"]
+
+
+def megabytes(text: str) -> float:
+    """How many megabytes of UTF-8 a text is."""
+    return len(text.encode("utf-8")) / 1e6
 
 
 @dataclass(frozen=True)

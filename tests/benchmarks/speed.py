@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from easyrag_core.errors import MissingDependencyError
+from tests.benchmarks import _markdown
 from tests.benchmarks._code import code, code_nodes
 from tests.benchmarks._corpora import corpus, without_separators, word_windows
-from tests.benchmarks._timing import Row, interleaved, table
+from tests.benchmarks._timing import Row, interleaved, megabytes, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,10 +54,6 @@ class Settings:
         return interleaved(calls, rounds=self.rounds)
 
 
-def _megabytes(text: str) -> float:
-    return len(text.encode("utf-8")) / 1e6
-
-
 def spans(settings: Settings) -> Iterator[Row]:
     """Exact spans against strings without a place."""
     from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -70,9 +67,9 @@ def spans(settings: Settings) -> Iterator[Row]:
         taken = settings.times(partial(ours.spans, text), partial(peer.split_text, text))
         yield Row(
             name=f"spans-{language}",
-            work=f"{_megabytes(text):.3g} MB of {source}, {SIZE}/{OVERLAP}",
+            work=f"{megabytes(text):.3g} MB of {source}, {SIZE}/{OVERLAP}",
             peer="RecursiveCharacterTextSplitter.split_text",
-            amount=_megabytes(text),
+            amount=megabytes(text),
             unit="MB",
             ours=taken[0],
             theirs=taken[1],
@@ -99,9 +96,9 @@ def documents(settings: Settings) -> Iterator[Row]:
         )
         yield Row(
             name=f"documents-{language}",
-            work=f"{_megabytes(text):.3g} MB of {source}, {SIZE}/{OVERLAP}",
+            work=f"{megabytes(text):.3g} MB of {source}, {SIZE}/{OVERLAP}",
             peer="Recursive.create_documents(add_start_index)",
-            amount=_megabytes(text),
+            amount=megabytes(text),
             unit="MB",
             ours=taken[0],
             theirs=taken[1],
@@ -133,9 +130,9 @@ def nodes(settings: Settings) -> Iterator[Row]:
         )
         yield Row(
             name=f"nodes-{language}",
-            work=f"{_megabytes(text):.3g} MB of {source}, 200/25 tokens",
+            work=f"{megabytes(text):.3g} MB of {source}, 200/25 tokens",
             peer="SentenceSplitter",
-            amount=_megabytes(text),
+            amount=megabytes(text),
             unit="MB",
             ours=taken[0],
             theirs=taken[1],
@@ -236,8 +233,8 @@ def linear(settings: Settings) -> Iterator[Row]:
             growth = seconds / taken[0] / (len(part) / len(parts[0]))
             yield Row(
                 name=f"linear-{name}",
-                work=f"{_megabytes(part):.3g} MB into chunks",
-                amount=_megabytes(part),
+                work=f"{megabytes(part):.3g} MB into chunks",
+                amount=megabytes(part),
                 unit="MB",
                 ours=seconds,
                 note=f"{seconds:.2f} s, {growth:.2f} of linear",
@@ -327,6 +324,9 @@ CONTESTS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "nodes": nodes,
     "code": code,
     "code-nodes": code_nodes,
+    "markdown": _markdown.documents,
+    "markdown-sections": _markdown.sections,
+    "markdown-tokens": _markdown.tokens,
     "mmr": mmr,
     "rrf": rrf,
     "linear": linear,

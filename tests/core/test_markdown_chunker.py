@@ -14,11 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from easyrag_core.chunking.markdown import MarkdownChunker
-from easyrag_core.chunking.markdown._blocks import front_matter, with_line_feeds
+from easyrag_core.chunking.markdown._blocks import (
+    BlockKind,
+    find_blocks,
+    find_front_matter,
+    with_line_feeds,
+)
+from easyrag_core.chunking.markdown._containers import Leaf, inner_blocks
+from easyrag_core.chunking.markdown._items import is_one_paragraph, item_starts
 from easyrag_core.chunking.markdown._lane import Lane
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.text import is_grapheme_boundary, line_starts
-from tests.markdown_strategies import markdown_texts
+from tests.markdown_strategies import block_lines, markdown_texts
 from tests.strategies import nasty_texts, paragraphs
 
 DOCUMENTS = st.one_of(markdown_texts(), nasty_texts())
@@ -70,7 +77,7 @@ def test_spans_are_true_and_nothing_is_lost(chunker: MarkdownChunker, text: str)
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
     assert [chunk.start for chunk in chunks] == sorted({chunk.start for chunk in chunks})
     assert [chunk.end for chunk in chunks] == sorted({chunk.end for chunk in chunks})
-    matter = front_matter(with_line_feeds(text))
+    matter = find_front_matter(with_line_feeds(text))
     body = range(matter[2] if matter else 0, len(text))
     assert [i for i in body if not text[i].isspace() and i not in covered] == []
 
@@ -124,14 +131,49 @@ def test_same_input_gives_the_same_chunks(chunker: MarkdownChunker, text: str) -
     assert len({chunk.id for chunk in first}) == len(first)
 
 
+def _no_glide(lane: Lane, start: int, *_: int) -> list[tuple[int, int]]:
+    lane.rest = start
+    return []
+
+
 @given(markdown_texts(), st.sampled_from((20, 40, 60, 120, 400)), st.booleans())
 def test_the_fast_lane_changes_nothing(text: str, size: int, merge: bool) -> None:  # noqa: FBT001
     """Pieces found without a look at what is in them equal those packed part by part."""
     chunker = MarkdownChunker(size, merge_small=merge)
     fast = chunker.chunk(text, "d")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lane, "glide", lambda _self, start, *_: start)
+        patch.setattr(Lane, "glide", _no_glide)
         assert chunker.chunk(text, "d") == fast
+
+
+@given(st.lists(st.one_of(block_lines(), st.just("- item")), max_size=12).map("\n".join))
+def test_a_glance_at_an_item_sees_what_is_there(text: str) -> None:
+    """Items start where a walk over all lines has them, and hold one paragraph or more blocks."""
+    for block in find_blocks(text):
+        if block.kind != BlockKind.LIST:
+            continue
+        starts = list(item_starts(text, block.start, block.stop))
+        walked = inner_blocks(text, block.start, block.stop)
+        assert starts == [inner.start for inner in walked if inner.depth == 0]
+        for start, stop in itertools.pairwise((*starts, block.stop)):
+            inner = inner_blocks(text, start, stop)
+            alone = [block.leaf for block in inner] == [Leaf.PARAGRAPH]
+            seen = is_one_paragraph(text, start, stop)
+            assert seen in (None, alone)
+            assert seen is not False or len(inner) > 1
+
+
+@given(chunkers(), DOCUMENTS)
+def test_pieces_are_the_facts_of_chunks(chunker: MarkdownChunker, text: str) -> None:
+    """Who builds objects of their own from pieces has what the chunks have."""
+    facts = [
+        (
+            *(chunk.id, chunk.text, chunk.start, chunk.end, chunk.start_line, chunk.end_line),
+            *(chunk.heading_path, chunk.embedding_text, chunk.kind, chunk.language),
+        )
+        for chunk in chunker.chunk(text, "d")
+    ]
+    assert list(chunker.iter_pieces(text, "d")) == facts
 
 
 @given(markdown_texts(max_blocks=5), paragraphs())

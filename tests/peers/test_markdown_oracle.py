@@ -31,7 +31,7 @@ from easyrag_core.chunking.markdown import MarkdownChunker
 from easyrag_core.chunking.markdown._blocks import (
     BlockKind,
     find_blocks,
-    front_matter,
+    find_front_matter,
     with_line_feeds,
 )
 from tests.benchmarks._corpora import data_folder
@@ -90,7 +90,7 @@ def _adapted(text: str) -> str:
     """Blank out what is ours alone: the mark at the start, front matter, NUL."""
     text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
     shadow = with_line_feeds(text)
-    matter = front_matter(shadow)
+    matter = find_front_matter(shadow)
     return "\n" * shadow.count("\n", 0, matter[2]) + text[matter[2] :] if matter else text
 
 

@@ -5,6 +5,7 @@ from easyrag_core.chunking.markdown._chunker import (
     HeadingPathIn,
     HorizontalRule,
     MarkdownChunker,
+    SectionPiece,
 )
 
-__all__ = ["Heading", "HeadingPathIn", "HorizontalRule", "MarkdownChunker"]
+__all__ = ["Heading", "HeadingPathIn", "HorizontalRule", "MarkdownChunker", "SectionPiece"]

@@ -8,7 +8,7 @@ from easyrag_core.chunking.document import ChunkNames, DocumentChunker
 from easyrag_core.chunking.markdown._blocks import (
     BlockKind,
     find_blocks,
-    front_matter,
+    find_front_matter,
     with_line_feeds,
 )
 from easyrag_core.chunking.markdown._gauge import CharacterGauge, MeasuringGauge
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     from easyrag_core.chunking.markdown._sections import Path
     from easyrag_core.types import LengthFunction
 
-__all__ = ["Heading", "HeadingPathIn", "HorizontalRule", "MarkdownChunker"]
+__all__ = ["Heading", "HeadingPathIn", "HorizontalRule", "MarkdownChunker", "SectionPiece"]
 
 HeadingPathIn: TypeAlias = Literal["embedding_text", "metadata"]
 HorizontalRule: TypeAlias = Literal["hard", "soft"]
+
+
+SectionPiece: TypeAlias = "tuple[str, str, int, int, int, int, Path, str, str, str]"
+"""Id, text, start, end, first line, last line, heading path, embedded text, kind, language."""
 
 
 class Heading(NamedTuple):
@@ -91,7 +95,8 @@ class MarkdownChunker:
                 unless the chunk's text begins with all of them. `"metadata"`: they are in
                 `heading_path` alone.
             length_function: Measures a text; `len` by default. It is called on the final strings
-                and a few times a chunk, so it may be a tokenizer.
+                and a few times a chunk, so it may be a tokenizer. That something more does not
+                fit is also told by its own length, so lengths should roughly add up.
             merge_small: Pack small neighbouring sections under one heading together. The chunk
                 then has the titles that they share. Sections under no common heading, or on
                 both sides of a rule that cuts, are never joined.
@@ -191,7 +196,7 @@ class MarkdownChunker:
         """
         _check_text(text)
         shadow = with_line_feeds(text)
-        matter = front_matter(shadow)
+        matter = find_front_matter(shadow)
         headings = []
         line, counted = 1, 0
         for block in find_blocks(shadow, matter[2] if matter else 0):
@@ -245,28 +250,16 @@ class MarkdownChunker:
             InvalidParameterError: `text` is not a string.
         """
         _check_text(text)
-        shadow = with_line_feeds(text)
-        matter = front_matter(shadow)
-        own: dict[str, Any] = {}
-        if matter:
-            own["front_matter"] = text[matter[0] : matter[1]].strip()
+        front_matter = self.front_matter(text)
+        own: dict[str, Any] = {} if front_matter is None else {"front_matter": front_matter}
         own.update(metadata or {})
         if document_id is None:
             document_id = text_digest(text)[:32]
-        pieces = self._pieces(text, shadow, matter[2] if matter else 0)
-        name = ChunkNames(document_id).name
         id_factory = self._id_factory
-        last, last_line = 0, 1
-        for index, (path, (start, end, (lead, trail), kind, language)) in enumerate(pieces):
-            content = text[start:end]
-            # Counted once: on from the last chunk's end, or back over the overlap.
-            if start < last:
-                line = last_line - shadow.count("\n", start, last)
-            else:
-                line = last_line + shadow.count("\n", last, start)
-            last, last_line = end, line + shadow.count("\n", start, end)
+        for index, piece in enumerate(self.iter_pieces(text, document_id)):
+            id_, content, start, end, line, last_line, path, embedded, kind, language = piece
             chunk = Chunk(
-                "" if id_factory else name(content, path),
+                id_,
                 document_id,
                 index,
                 content,
@@ -275,7 +268,7 @@ class MarkdownChunker:
                 line,
                 last_line,
                 path,
-                lead + content + trail if lead or trail else content,
+                embedded,
                 None,
                 kind,
                 language,
@@ -284,6 +277,60 @@ class MarkdownChunker:
             if id_factory:
                 chunk.id = id_factory(chunk)
             yield chunk
+
+    @staticmethod
+    def front_matter(text: str) -> str | None:
+        r"""Return the metadata block at the very start of a document, without its marks.
+
+        Args:
+            text: The document as it is.
+
+        Returns:
+            YAML from between `---`, or TOML from between `+++`; `None` without such a block.
+
+        Raises:
+            InvalidParameterError: `text` is not a string.
+
+        >>> MarkdownChunker.front_matter("---\ntitle: x\n---\n# A\n")
+        'title: x'
+        """
+        _check_text(text)
+        if not text.startswith(("---", "+++", "\ufeff")):
+            return None
+        matter = find_front_matter(with_line_feeds(text))
+        return text[matter[0] : matter[1]].strip() if matter else None
+
+    def iter_pieces(self, text: str, document_id: str) -> Iterator[SectionPiece]:
+        """Yield the facts of each chunk: for those who build objects of their own.
+
+        Args:
+            text: The text as it is.
+            document_id: The document's id.
+
+        Yields:
+            Facts in order. With an `id_factory` the id is empty: it is made from the chunk.
+
+        Raises:
+            InvalidParameterError: `text` is not a string.
+        """
+        _check_text(text)
+        shadow = with_line_feeds(text)
+        matter = find_front_matter(shadow)
+        pieces = self._pieces(text, shadow, matter[2] if matter else 0)
+        name = ChunkNames(document_id).name if self._id_factory is None else _no_name
+        count = shadow.count
+        last, last_line = 0, 1
+        for path, (start, end, (lead, trail), kind, language) in pieces:
+            content = text[start:end]
+            # Counted once: on from the last chunk's end, or back over the overlap.
+            if start < last:
+                line = last_line - count("\n", start, last)
+            else:
+                line = last_line + count("\n", last, start)
+            last, last_line = end, line + count("\n", start, end)
+            embedded = lead + content + trail if lead or trail else content
+            id_ = name(content, path)
+            yield id_, content, start, end, line, last_line, path, embedded, kind, language
 
     def _pieces(self, text: str, shadow: str, start: int) -> Iterator[tuple[Path, Piece]]:
         gauge: Gauge
@@ -309,6 +356,10 @@ class MarkdownChunker:
             rules_cut=self._horizontal_rule == "hard",
         )
         return packer.pieces(sections)
+
+
+def _no_name(_text: str, _path: Path) -> str:
+    return ""
 
 
 def _check_text(text: object) -> None:

@@ -1,7 +1,7 @@
 """Block quotes and lists: where they end, and which blocks they hold.
 
 CommonMark's own algorithm, line by line over a stack of open containers. It is exact and slow;
-`container_stop` looks first whether a glance will do, and that is so for almost every list.
+`_items` looks first whether a glance will do, and that is so for almost every list.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ from easyrag_core.chunking.markdown._syntax import (
     past_definitions,
 )
 
-__all__ = ["Inner", "Leaf", "container_stop", "inner_blocks"]
+__all__ = ["MARKER", "Inner", "Leaf", "Walk", "inner_blocks"]
 
 _QUOTE = 0  # on the stack of containers; a list item is there with its width, at least 2
 _TAB = 4
 # Containers nested deeper are text, so that no line is read once for each of them. The reference
 # implementations stop somewhere, too.
 _DEEPEST = 100
-_QUOTED_LINES = re.compile(r"(?: {0,3}>[^\n]*+(?:\n|\Z))++")
-_BLANK_LINE = re.compile(r"[ \t]*+(?:\n|\Z)")
 # What dashes are that underline nothing; three and more are a rule.
 _UNDERLINES = {"-": "item", "--": "text"}
-# What ends a list item that it is not indented for, whatever is open in it.
-_ALWAYS_NEW = frozenset(("atx", "fence", "quote", "rule", "item"))
 _BLANK_LINES = re.compile(r"(?:[ \t]*+\n)++")
 _SPACES = re.compile(r" *+")
-_MARKER = re.compile(r"( {0,3})([-+*]|[0-9]{1,9}[.)])")
+# Lines of a paragraph that begin nothing, but for the last one: it may be a table's header.
+_PLAIN_LINE = r"[ \t]*+[^ \t\n#`~<>*_=|:+0-9\-]"
+_PLAIN_LINES = re.compile(rf"(?:{_PLAIN_LINE}[^\n]*+\n(?={_PLAIN_LINE}))*+")
+_QUOTED_LINE = rf" {{0,3}}> ?{_PLAIN_LINE}"
+_PLAIN_QUOTED = re.compile(rf"(?:{_QUOTED_LINE}[^\n]*+\n(?={_QUOTED_LINE}))*+")
+_QUOTE_MARKS = re.compile(r"^ {0,3}> ?", re.MULTILINE)
+MARKER = re.compile(r"( {0,3})([-+*]|[0-9]{1,9}[.)])")
+"""Finds what a list item begins with."""
 
 
 class Leaf(IntEnum):
@@ -64,102 +67,29 @@ class Inner(NamedTuple):
     leaf: Leaf
 
 
-def container_stop(text: str, start: int) -> int:
-    r"""Return where the block quote or list ends that starts on this line.
-
-    Args:
-        text: The document, its lines ending at line feeds.
-        start: Start of a line that opens a quote or a list item.
-
-    Returns:
-        The start of the first line that does not belong to it; blank lines at its end do.
-
-    >>> container_stop("- a\nlazy\n\n  b\n\nc\n", 0)
-    15
-    """
-    quote = _QUOTED_LINES.match(text, start)
-    if quote is not None:
-        if quote.end() == len(text) or _BLANK_LINE.match(text, quote.end()):
-            return quote.end()
-        walk = _Walk(text, start, len(text))
-        walk.run()
-        return walk.position
-    while True:
-        stop, is_item = _item_stop(text, start)
-        if not is_item:
-            return stop
-        start = stop
-
-
 def inner_blocks(text: str, start: int, stop: int) -> list[Inner]:
     """Return the blocks within a container, in order.
 
     Args:
         text: The document, its lines ending at line feeds.
         start: Where the container starts.
-        stop: Where it ends, as `container_stop` has it.
+        stop: Where it ends, as `_items.container_stop` has it.
 
     Returns:
         One entry for each line that begins a block or a list item at any depth.
     """
-    walk = _Walk(text, start, stop)
+    walk = Walk(text, start, stop)
     walk.run()
     return walk.inner
 
 
-def _item_stop(text: str, start: int) -> tuple[int, bool]:
-    """Return where a top-level list item ends, and whether another item of its list follows.
-
-    A line that is not indented like the item's content, behind a blank line, ends the item
-    whatever is open in it. Without the blank line it may be a lazy continuation: then walk.
-    """
-    marker = _MARKER.match(text, start)
-    width = _item_width(text, marker) if marker else None
-    if marker is None or width is None:
-        return _walk_item(text, start)
-    found = _outdented(width).search(text, start)
-    if found is None:
-        return len(text), False
-    line = found.start() + 1
-    here = LINE.match(text, line)
-    kind = here.lastgroup if here else None
-    if kind == "item" and here and here["item"][-1] == marker[2][-1]:
-        return line, True
-    if kind in _ALWAYS_NEW or (kind != "under" and _follows_blank(text, line)):
-        return line, False
-    return _walk_item(text, start)
+@lru_cache(maxsize=32)
+def _lines_of_fence(width: int, mark: str) -> re.Pattern[str]:
+    """Find lines in a fence, `width` columns in, that cannot close it or leave its item."""
+    return re.compile(rf"(?:(?: {{{width},}}+[^ \t\n{mark}][^\n]*+|[ \t]*+)\n)*+")
 
 
-def _walk_item(text: str, start: int) -> tuple[int, bool]:
-    walk = _Walk(text, start, len(text), only_item=True)
-    walk.run()
-    return walk.position, walk.next_item
-
-
-def _item_width(text: str, marker: re.Match[str]) -> int | None:
-    """Return how far an item's content is indented; `None` where that needs a closer look."""
-    content = marker.end()
-    while text.startswith(" ", content):
-        content += 1
-    if content == len(text) or text[content] in "\n\t":
-        return None
-    spaces = content - marker.end()
-    width = marker.end() - marker.start() + (spaces if spaces < 5 else 1)
-    return width if width <= _TAB else None
-
-
-@lru_cache(maxsize=8)
-def _outdented(width: int) -> re.Pattern[str]:
-    """Find a line with content and less than `width` columns before it, a tab is more."""
-    return re.compile(rf"\n {{0,{width - 1}}}+(?=[^ \t\n])")
-
-
-def _follows_blank(text: str, line: int) -> bool:
-    previous = text.rfind("\n", 0, line - 1) + 1
-    return not text[previous : line - 1].strip(" \t")
-
-
-class _Walk:
+class Walk:
     """The open containers and the innermost open block, fed line by line."""
 
     def __init__(self, text: str, start: int, end: int, *, only_item: bool = False) -> None:
@@ -189,6 +119,7 @@ class _Walk:
         """Go on to where the outermost container ends; that is `position` then."""
         text = self.text
         while self.position < self._end:
+            self._skip()
             # However many blank lines follow each other, they do what the first one does.
             blank = _BLANK_LINES.match(text, self.position, self._end)
             if blank:
@@ -203,6 +134,20 @@ class _Walk:
             self.position = stop
             if not self._stack and self._mark == ">":
                 return
+
+    def _skip(self) -> None:
+        """Pass over lines that can do nothing but go on with the paragraph or fence they are in."""
+        plain = None
+        if self._leaf == Leaf.PARAGRAPH:
+            lines = _PLAIN_QUOTED if self._stack == [_QUOTE] else _PLAIN_LINES
+            plain = lines.match(self.text, self.position, self._end)
+        elif self._leaf == Leaf.FENCE and _QUOTE not in self._stack:
+            lines = _lines_of_fence(sum(self._stack), self._fence[0])
+            plain = lines.match(self.text, self.position, self._end)
+        if plain is not None and plain.end() > self.position:
+            if self._leaf == Leaf.PARAGRAPH:
+                self._paragraph.append(_QUOTE_MARKS.sub("", plain[0][:-1]))
+            self.position = plain.end()
 
     def _take(self, line: str) -> bool:
         """Take a line without its end; `False` if it does not belong to the container."""
@@ -316,7 +261,7 @@ class _Walk:
         return group
 
     def _is_next_item(self, line: str, first: int, kind: str) -> bool:
-        marker = _MARKER.match(line, first)
+        marker = MARKER.match(line, first)
         return kind == "item" and marker is not None and marker[2][-1] == self._mark
 
     def _enter(self, line: str, column: int, first: int, kind: str) -> int:
@@ -326,7 +271,7 @@ class _Walk:
             self._mark = self._mark or ">"
             self._stack.append(_QUOTE)
             return first + (2 if line.startswith(" ", first + 1) else 1)
-        marker = _MARKER.match(line, first)
+        marker = MARKER.match(line, first)
         after = marker.end() if marker else first + 1
         self._mark = self._mark or line[after - 1]
         content = _first(line, after)

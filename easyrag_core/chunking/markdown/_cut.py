@@ -6,7 +6,8 @@ by a stack of open blocks instead of recursion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from bisect import bisect_left
+from typing import TYPE_CHECKING, TypeAlias
 
 from easyrag_core.chunking._windows import walk
 from easyrag_core.chunking.markdown._gauge import BARE, Frame
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from easyrag_core.chunking.markdown._gauge import Gauge
+    from easyrag_core.chunking.markdown._lane import Lane
 
 __all__ = ["Piece", "SectionCut"]
 
@@ -44,22 +46,12 @@ _TEXT = frozenset((PROSE, PARAGRAPH))
 _NEAR_THE_END = 3
 
 
-class Piece(NamedTuple):
-    """A stretch of the document that becomes a chunk.
+Piece: TypeAlias = "tuple[int, int, Frame, str, str]"
+"""A stretch of the document that becomes a chunk.
 
-    Attributes:
-        start: Where it starts.
-        end: Where it ends.
-        frame: What stands around it where it is embedded.
-        kind: `text`, `code` or `table`.
-        language: Of code, as the document names it.
-    """
-
-    start: int
-    end: int
-    frame: Frame
-    kind: str = "text"
-    language: str = ""
+Its start and end, what stands around it where it is embedded, its kind (`text`, `code` or
+`table`), and the language of code, as the document names it.
+"""
 
 
 class _Open:
@@ -101,7 +93,14 @@ class SectionCut:
     """Packs the parts of a section, and what is inside those that are too long."""
 
     def __init__(
-        self, text: str, gauge: Gauge, *, overlap: int, leads: Sequence[str], rooted: bool
+        self,
+        text: str,
+        gauge: Gauge,
+        *,
+        overlap: int,
+        leads: Sequence[str],
+        rooted: bool,
+        lane: Lane | None = None,
     ) -> None:
         """Take the settings.
 
@@ -111,12 +110,14 @@ class SectionCut:
             overlap: The longest overlap within a paragraph.
             leads: What tells the section's headings, the fullest first, the last is empty.
             rooted: Whether the section begins with all of them itself.
+            lane: Takes over wherever a piece ends between the blocks, if there is one.
         """
         self._text = text
         self._gauge = gauge
         self._overlap = overlap
         self._frames = [Frame(lead) for lead in leads]
         self._rooted = rooted
+        self._lane = lane
         self._pieces: list[Piece] = []
         self._opened: list[_Open | _Prose] = []
         self._alone: dict[int, Part] = {}
@@ -124,11 +125,11 @@ class SectionCut:
         # follows: a heading, the paragraph that leads to a table.
         self._begin = self._start = self._end = self._stuck = 0
 
-    def pieces(self, parts: Sequence[Part]) -> list[Piece]:
+    def pieces(self, parts: list[Part]) -> list[Piece]:
         """Cut a section.
 
         Args:
-            parts: Its parts; at least one.
+            parts: Its parts; at least one. They are used up.
 
         Returns:
             Pieces in order that hold all of it.
@@ -144,12 +145,24 @@ class SectionCut:
                 self._step_prose(block)
             elif block.next < len(block.parts):
                 self._step(block)
+                if block is outermost and self._start == self._end and self._lane:
+                    self._glide(self._lane, block, parts)
             else:
                 opened.pop()
                 if block.kind != "text":
                     self._emit(block)
         self._emit(outermost)
         return self._pieces
+
+    def _glide(self, lane: Lane, block: _Open, parts: list[Part]) -> None:
+        """Let the lane take what it can from the next of the section's parts on."""
+        if block is not self._opened[-1] or block.next == len(parts):
+            return
+        for self._start, self._end in lane.glide(parts[block.next].start):
+            self._emit(block)
+        block.next = bisect_left(block.ends, lane.rest + 1, block.next)
+        if block.next < len(parts) and parts[block.next].start < lane.rest:
+            parts[block.next] = parts[block.next]._replace(start=lane.rest)
 
     def _step(self, block: _Open) -> None:
         """Pack as many of the next parts as fit."""
@@ -326,4 +339,4 @@ class SectionCut:
             frame = self._frame(block, start)
             if frame.trail and (end == block.ends[-1] or end <= block.begin):
                 frame = Frame(frame.lead)
-        self._pieces.append(Piece(start, end, frame, kind, language))
+        self._pieces.append((start, end, frame, kind, language))

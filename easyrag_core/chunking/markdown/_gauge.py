@@ -27,6 +27,10 @@ __all__ = ["BARE", "CharacterGauge", "Frame", "Gauge", "MeasuringGauge"]
 _FEW = 12
 # After so many calls the interpolation has shown that it does not converge: bisect.
 _INTERPOLATIONS = 4
+# How much more than what is expected to fit is measured to see that it does not.
+_FARTHER = 1.25
+# By so much, and by two percent, a length may be less than the sum of its parts' lengths.
+_SLACK = 4
 
 
 class Frame(NamedTuple):
@@ -42,6 +46,29 @@ class Frame(NamedTuple):
 
 
 BARE = Frame()
+
+
+class _Fitting(NamedTuple):
+    """A stretch that was measured and fits."""
+
+    start: int
+    end: int
+    frame: Frame
+    units: int
+
+
+class _TooLong(NamedTuple):
+    """A stretch that was measured and does not fit, and the characters around it."""
+
+    start: int
+    end: int
+    around: int
+    limit: int
+
+    def tells(self, start: int, end: int, around: int, limit: int) -> bool:
+        """Whether another stretch cannot fit either: it holds this one, and has as much around."""
+        longer = self.start == start and self.end <= end and self.around <= around
+        return longer and limit <= self.limit
 
 
 class Gauge(Protocol):
@@ -143,6 +170,8 @@ class MeasuringGauge:
         self._text = text
         self._shadow = shadow
         self._chars_per_unit = 1.0
+        self._fitting = _Fitting(-1, -1, BARE, 0)  # the last stretch that fitted
+        self._too_long = _TooLong(-1, -1, 0, 0)  # the last one that did not
         self._length_function = length_function
         self.limit = limit
 
@@ -223,21 +252,50 @@ class MeasuringGauge:
         return _BodyRuler(windows, ruler(measure), body - start)
 
     def _within(self, start: int, end: int, frame: Frame, limit: int) -> int:
-        """Return the length of a stretch in its frame, or of a part of it that is too long.
+        """Return the length of a stretch in its frame, or something above `limit` if it is.
 
-        Far more text than can be expected to fit is not measured whole: its beginning is, and
-        twice as much each time that it fits.
+        What is far longer than can be expected to fit is not measured whole: its beginning is,
+        or only what it has more than the longest stretch from this start that fits.
         """
+        around = len(frame.lead) + len(frame.trail)
+        fitting = self._fitting
+        if self._too_long.tells(start, end, around, limit):
+            return limit + 1
+        if fitting.start == start and fitting.frame == frame:
+            if fitting.end == end:
+                return fitting.units
+            if fitting.end < end and self._is_over(fitting, end, limit):
+                return limit + 1
         reach = self._far(limit)
         while start + reach < end:
             units = self._measure(start, start + reach, frame)
-            if units > limit:
+            if units > limit + _SLACK:
+                self._too_long = _TooLong(start, start + reach, around, limit)
                 return units
-            reach = max(2 * reach, self._far(limit))
-        return self._measure(start, end, frame)
+            reach *= 2
+        units = self._measure(start, end, frame)
+        if units > limit:
+            self._too_long = _TooLong(start, end, around, limit)
+        elif fitting.start != start or fitting.end < end:
+            self._fitting = _Fitting(start, end, frame, units)
+        return units
+
+    def _is_over(self, fitting: _Fitting, end: int, limit: int) -> bool:
+        """Whether what follows a stretch that fits is for sure too long to go with it.
+
+        A length of two texts together may be a little less than the sum: where it is close, the
+        answer is no, and the whole has to be measured.
+        """
+        room = limit - fitting.units
+        stop = min(end, fitting.end + self._far(room))
+        if room < 0 or end - fitting.start < limit * self._chars_per_unit:
+            return False
+        piece = self._text[fitting.end : stop]
+        more = measured(self._length_function, piece, start=fitting.end, end=stop)
+        return more > room + _SLACK + limit // 50
 
     def _far(self, limit: int) -> int:
-        return 2 * int(limit * self._chars_per_unit) + 16
+        return int(limit * self._chars_per_unit * _FARTHER) + 16
 
     def _measure(self, start: int, end: int, frame: Frame) -> int:
         text = frame.lead + self._text[start:end] + frame.trail

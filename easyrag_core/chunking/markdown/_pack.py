@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from easyrag_core.chunking.markdown._blocks import BlockKind
 from easyrag_core.chunking.markdown._cut import Piece, SectionCut
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from easyrag_core.chunking.markdown._gauge import Gauge
     from easyrag_core.chunking.markdown._sections import Path, Section
 
-__all__ = ["Packer"]
+__all__ = ["Packer", "Placed"]
 
+Placed: TypeAlias = "tuple[Path, Piece]"
+"""A piece with the titles above it."""
+
+_FENCE = BlockKind.FENCE
+_TEXT = ("text", "")
 _BLOCK_KINDS = {BlockKind.FENCE: "code", BlockKind.CODE: "code", BlockKind.TABLE: "table"}
 
 
@@ -55,8 +60,10 @@ class Packer:
         self._minimum = minimum
         self._merge = merge
         self._show_path = show_path
+        self._path: Path = ()  # the last one asked for, and what it looks like
+        self._above = BARE
 
-    def pieces(self, sections: Iterable[Section]) -> Iterator[tuple[Path, Piece]]:
+    def pieces(self, sections: Iterable[Section]) -> Iterator[Placed]:
         """Yield the pieces of a document with the titles above them.
 
         Args:
@@ -70,33 +77,22 @@ class Packer:
             if siblings and (section.parted or section.parent != siblings[0].parent):
                 yield from self._pack(siblings)
                 siblings = []
-            siblings.append(section)
-            if not self._merge or section.parent < 0:
-                yield from self._pack(siblings)
-                siblings = []
+            if self._merge and section.parent >= 0:
+                siblings.append(section)
+            else:
+                yield from self._single(section)
         yield from self._pack(siblings)
 
-    def _pack(self, siblings: Sequence[Section]) -> Iterator[tuple[Path, Piece]]:
-        """Pack the children of one heading; those of no heading come one by one."""
+    def _pack(self, siblings: Sequence[Section]) -> Iterator[Placed]:
+        """Pack the children of one heading."""
         ends = [section.end for section in siblings]
         number = 0
         while number < len(siblings):
-            section = siblings[number]
             count = self._joined(siblings, ends, number)
             if count > 1:
-                last = siblings[number + count - 1]
-                path = section.parent_path
-                if all(other.path == section.path for other in siblings[number : number + count]):
-                    path = section.path
-                frame = self._frame(path, rooted=section.rooted)
-                if path != section.parent_path and not self._gauge.fits(
-                    section.start, last.end, frame
-                ):
-                    path = section.parent_path
-                    frame = self._frame(path, rooted=section.rooted)
-                yield path, Piece(section.start, last.end, frame)
+                yield self._together(siblings[number : number + count])
             else:
-                yield from self._single(section)
+                yield from self._single(siblings[number])
             number += max(1, count)
 
     def _joined(self, siblings: Sequence[Section], ends: Sequence[int], number: int) -> int:
@@ -112,44 +108,56 @@ class Packer:
             stop = min(stop, enough + 1)
         return stop - number
 
-    def _single(self, section: Section) -> Iterator[tuple[Path, Piece]]:
-        frame = self._frame(section.path, rooted=section.rooted)
-        if self._gauge.fits(section.start, section.end, frame):
-            blocks = self._blocks[section.first : section.last]
-            kind = _kind_of(blocks, section.start, section.end)
-            yield section.path, Piece(section.start, section.end, frame, *kind)
-            return
-        for piece in self._cut(section, self._leads(section.path)):
-            yield section.path, piece
+    def _together(self, sections: Sequence[Section]) -> Placed:
+        """Make one piece of several sections, under the titles that they share."""
+        first, start, end = sections[0], sections[0].start, sections[-1].end
+        path = first.parent_path
+        frame = self._frame(path, rooted=first.rooted)
+        if all(section.path == first.path for section in sections):
+            fuller = self._frame(first.path, rooted=first.rooted)
+            if first.path == path or self._gauge.fits(start, end, fuller):
+                path, frame = first.path, fuller
+        return path, (start, end, frame, *_TEXT)
 
-    def _cut(self, section: Section, leads: Sequence[str]) -> Iterator[Piece]:
+    def _single(self, section: Section) -> list[Placed]:
+        start, end, path = section.start, section.end, section.path
+        frame = self._frame(path, rooted=section.rooted)
+        if self._gauge.fits(start, end, frame):
+            kind = _TEXT
+            if section.first < section.last:
+                kind = _kind_of(self._blocks[section.first], start, end)
+            return [(path, (start, end, frame, *kind))]
+        return [(path, piece) for piece in self._cut(section)]
+
+    def _cut(self, section: Section) -> list[Piece]:
         """Take the fast lane as far as it goes, then look at all that is left of the section."""
         text, gauge, start = self._text, self._gauge, section.start
         blocks = self._blocks[section.first : section.last]
+        pieces: list[Piece] = []
+        lane = None
         if isinstance(gauge, CharacterGauge):
-            spans: list[tuple[int, int]] = []
-            room = gauge.limit - len(leads[0])
-            lane = Lane(text, blocks, section.end, limit=gauge.limit)
-            start = lane.glide(start, gauge.limit if section.rooted else room, room, spans)
-            inner = Frame(leads[0])
-            frame = BARE if section.rooted else inner
-            alone = {
-                max(block.start, section.start): [block]
-                for block in blocks
-                if block.kind in _BLOCK_KINDS
-            }
-            for first, end in spans:
-                yield Piece(first, end, frame, *_kind_of(alone.get(first, ()), first, end))
-                frame = inner
+            frame = self._frame(section.path, rooted=False)
+            if len(frame.lead) > gauge.limit // 2:
+                frame = Frame(self._leads(section.path)[0])
+            room = gauge.limit - len(frame.lead)
+            lane = Lane(text, blocks, section.end, limit=gauge.limit, room=room)
+            spans = lane.glide(start, gauge.limit if section.rooted else None)
+            pieces = _of_spans(spans, blocks, section, frame)
+            start = lane.rest
             if start == section.end:
-                return
+                return pieces
             blocks = [block for block in blocks if block.stop > start]
+        leads = self._leads(section.path)
         rooted = section.rooted and start == section.start
-        cut = SectionCut(text, gauge, overlap=self._overlap, leads=leads, rooted=rooted)
-        yield from cut.pieces(section_parts(text, blocks, start, section.end))
+        cut = SectionCut(text, gauge, overlap=self._overlap, leads=leads, rooted=rooted, lane=lane)
+        return pieces + cut.pieces(section_parts(text, blocks, start, section.end))
 
     def _frame(self, path: Path, *, rooted: bool) -> Frame:
-        return BARE if rooted or not path or not self._show_path else Frame(_lead(path))
+        if rooted or not path or not self._show_path:
+            return BARE
+        if path is not self._path:
+            self._path, self._above = path, Frame(_lead(path))
+        return self._above
 
     def _leads(self, path: Path) -> list[str]:
         """Return what may tell the headings, the fullest first, each leaving room for text."""
@@ -178,11 +186,22 @@ def _lead(titles: Sequence[str]) -> str:
     return "[" + " > ".join(titles) + "]\n\n"
 
 
-def _kind_of(blocks: Sequence[Block], start: int, end: int) -> tuple[str, str]:
-    """Return kind and language of a stretch that may be nothing but the first block."""
-    if blocks:
-        block = blocks[0]
-        if block.start <= start and block.stop >= end and block.kind in _BLOCK_KINDS:
-            fence = block.kind == BlockKind.FENCE
-            return _BLOCK_KINDS[block.kind], language_of(block.info) if fence else ""
-    return "text", ""
+def _of_spans(
+    spans: Sequence[tuple[int, int]], blocks: Sequence[Block], section: Section, frame: Frame
+) -> list[Piece]:
+    """Make pieces of spans that cut no block; those of a block alone have its kind."""
+    first = section.start
+    alone = {max(block[1], first): block for block in blocks if block[0] in _BLOCK_KINDS}
+    pieces: list[Piece] = []
+    for start, end in spans:
+        kind, language = _kind_of(alone[start], start, end) if start in alone else _TEXT
+        around = BARE if start == first and section.rooted else frame
+        pieces.append((start, end, around, kind, language))
+    return pieces
+
+
+def _kind_of(block: Block, start: int, end: int) -> tuple[str, str]:
+    """Return kind and language of a stretch that may be nothing but this block."""
+    if block[0] in _BLOCK_KINDS and block[1] <= start and block[2] >= end:
+        return _BLOCK_KINDS[block[0]], language_of(block.info) if block[0] == _FENCE else ""
+    return _TEXT

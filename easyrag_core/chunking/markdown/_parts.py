@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from easyrag_core.chunking.markdown._blocks import BlockKind
-from easyrag_core.chunking.markdown._containers import Leaf, inner_blocks
+from easyrag_core.chunking.markdown._containers import MARKER, Leaf, inner_blocks
+from easyrag_core.chunking.markdown._items import is_one_paragraph, item_starts
 from easyrag_core.chunking.markdown._text import content_start, last_content
 
 if TYPE_CHECKING:
@@ -115,15 +117,34 @@ def inner_parts(text: str, part: Part) -> list[Part]:
         Its parts in order; none if it is but text.
     """
     if part.kind == CONTAINER:
-        inner = part.inner or inner_blocks(text, part.start, part.stop)
-        return _container_parts(text, part, inner)
+        return _container_parts(text, part) if part.inner else _item_parts(text, part)
     if part.kind in (FENCE, CODE, TABLE):
         return _line_parts(text, part)
     return []
 
 
-def _container_parts(text: str, part: Part, inner: Sequence[Inner]) -> list[Part]:
+def _item_parts(text: str, part: Part) -> list[Part]:
+    """Cut a list of several items between them; look at every line of any other container."""
+    is_list = MARKER.match(text, part.start) is not None
+    starts = list(item_starts(text, part.start, part.stop)) if is_list else []
+    if len(starts) < 2:
+        inner = inner_blocks(text, part.start, part.stop)
+        return _container_parts(text, part._replace(inner=inner))
+    parts = []
+    for start, stop in pairwise((*starts, part.stop)):
+        end = last_content(text, start, stop)
+        plain = is_one_paragraph(text, start, stop)
+        if plain is None:
+            within = inner_blocks(text, start, stop)
+            parts.append(Part(_kind_of(within), start, end, stop, within))
+        else:
+            parts.append(Part(PARAGRAPH if plain else CONTAINER, start, end, stop))
+    return parts
+
+
+def _container_parts(text: str, part: Part) -> list[Part]:
     """Cut a container where its outermost blocks begin."""
+    inner = part.inner
     depth = min((block.depth for block in inner[1:]), default=0)
     firsts = [0, *(i for i in range(1, len(inner)) if inner[i].depth == depth), len(inner)]
     parts = []
@@ -133,21 +154,24 @@ def _container_parts(text: str, part: Part, inner: Sequence[Inner]) -> list[Part
         stop = inner[firsts[number + 1]].start if number + 2 < len(firsts) else part.stop
         end = last_content(text, start, stop)
         if start < end:
-            kind = CONTAINER if len(within) > 1 else _LEAVES.get(within[0].leaf, OTHER)
-            parts.append(Part(kind, start, end, stop, within))
+            parts.append(Part(_kind_of(within), start, end, stop, within))
     return parts
+
+
+def _kind_of(within: Sequence[Inner]) -> int:
+    return CONTAINER if len(within) > 1 else _LEAVES.get(within[0].leaf, OTHER)
 
 
 def _line_parts(text: str, part: Part) -> list[Part]:
     """Cut code or a table between its lines; what opens and closes it stays beside a line."""
-    lines: list[Part] = []
-    position = part.start
-    while position < part.end:
-        stop = text.find("\n", position, part.end) + 1 or part.end
-        end = last_content(text, position, stop)
-        if position < end:
-            lines.append(Part(LINE, position, end, stop))
-        position = stop
+    given = text[part.start : part.end].split("\n")
+    stops = list(accumulate((len(line) + 1 for line in given), initial=part.start))
+    stops[-1] = part.end
+    lines = [
+        Part(LINE, start, start + len(content), stop)
+        for content, (start, stop) in zip(map(str.rstrip, given), pairwise(stops), strict=True)
+        if content
+    ]
     if part.kind == FENCE and len(lines) > 2 and _is_closed(text, lines):
         closing = lines.pop()
         lines[-1] = Part(LINE, lines[-1].start, closing.end, closing.stop)

@@ -18,6 +18,8 @@ __all__ = ["Path", "Section", "find_sections"]
 
 Path = tuple[str, ...]
 
+# Looking a member up in its enumeration takes as long as making a section.
+_HEADING, _RULE = BlockKind.HEADING, BlockKind.RULE
 _BEFORE_ALL = -2  # the parent of what stands before the first heading
 _CONTENT = re.compile(r"\S")
 _LONGEST_TITLE = 400
@@ -79,13 +81,20 @@ def find_sections(
     """
     walk = _SectionWalk(text, blocks, start)
     for number, block in enumerate(blocks):
-        if block.kind == BlockKind.HEADING and block.level <= max_level:
-            yield from walk.close(block.start, number, child_level=block.level)
+        kind = block[0]
+        if kind == _HEADING and block.level <= max_level:
+            section = walk.close(block.start, number, child_level=block.level)
             walk.enter(block, number)
-        elif block.kind == BlockKind.RULE and rules_cut and walk.ends_at_rule(block):
-            yield from walk.close(block.stop, number + 1)
+        elif kind == _RULE and rules_cut and walk.ends_at_rule(block):
+            section = walk.close(block.stop, number + 1)
             walk.resume(block.stop, number + 1)
-    yield from walk.close(len(text), len(blocks))
+        else:
+            continue
+        if section:
+            yield section
+    section = walk.close(len(text), len(blocks))
+    if section:
+        yield section
 
 
 class _SectionWalk:
@@ -138,27 +147,29 @@ class _SectionWalk:
         self._body = rule.stop
         return False
 
-    def close(self, stop: int, number: int, *, child_level: int = 0) -> Iterator[Section]:
-        """Yield the open section, unless it waits for the body of the heading below."""
+    def close(self, stop: int, number: int, *, child_level: int = 0) -> Section | None:
+        """Return the open section, unless it waits for the body of the heading below."""
         text = self._text
         if not _CONTENT.search(text, self._body, stop):
             level = self._heading.level if self._heading else 0
             if child_level > level and _CONTENT.search(text, self._start, stop):
                 self._kept = (self._start, self._first)
-                return
+                return None
         start = content_start(text, self._start, stop, kept=self._first_kept())
         end = last_content(text, start, stop)
-        if start < end:
-            yield self._section(start, end, number)
-            self._parted = False
         self._kept = None
+        if start == end:
+            return None
+        section = self._section(start, end, number)
+        self._parted = False
+        return section
 
     def _first_kept(self) -> int:
         """Return the start of the first block, unless its indentation means nothing."""
         if self._first == len(self._blocks):
             return -1
         block = self._blocks[self._first]
-        return -1 if block.kind == BlockKind.HEADING else block.start
+        return -1 if block.kind == _HEADING else block.start
 
     def _section(self, start: int, end: int, number: int) -> Section:
         stack = self._stack

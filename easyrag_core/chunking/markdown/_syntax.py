@@ -12,8 +12,9 @@ __all__ = [
     "CODE_INDENT",
     "EVENT",
     "FENCE_ENDS",
-    "FIRST",
+    "HEAD",
     "LINE",
+    "STARTS",
     "TABLE_STOP",
     "atx_title",
     "fence_ends",
@@ -36,28 +37,41 @@ _STOPS = rf"""
     | (?P<item>(?:[-+*]|[0-9]{{1,9}}+[.)])(?=[ \t\n]|\Z))
     | (?P<html><(?=[A-Za-z/!?]))
 """
-_STARTS = rf"""
+STARTS = rf"""
     (?P<under>=++[ \t]*+{_EOL}|-++[ \t]*+{_EOL}) | {_STOPS}
     | (?P<delimiters>[|:\-][|:\-\ \t]*+{_EOL})
 """
+"""What a line that is more than the text of a paragraph may begin with, behind its indentation."""
 
-LINE = re.compile(rf"[ ]{{0,3}}+(?:{_STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n])", re.VERBOSE)
+LINE = re.compile(rf"[ ]{{0,3}}+(?:{STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n])", re.VERBOSE)
 """Matches a line that is more than the text of a paragraph; the group says what it may be."""
 
-FIRST = re.compile(
-    rf"""(?:[ \t]*+\n)*+()
-        (?:[ ]{{0,3}}+(?:{_STARTS})|(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
-    re.VERBOSE,
-)
-"""As `LINE`, for the first line that is not blank; its start is that of the first group."""
+# Each alternative begins with a character, which is what makes the search fast: most lines begin
+# with a letter. Lists, rules and underlines are told apart by `LINE`; the rest stands for itself.
+_MARKS = rf"""[ ]{{0,3}}+()(?:
+      [#][#]{{0,5}}+(?=[ \t\n]|\Z)
+    | ````*+(?=[^`\n]*+{_EOL})
+    | ~~~~*+
+    | >
+    | <(?=[A-Za-z/!?])
+    | -(?:(?=[ \t\n]|\Z)|[|:\-\ \t]*+{_EOL})
+    | [*](?:(?=[ \t\n]|\Z)|[*\ \t]*+{_EOL})
+    | [+](?=[ \t\n]|\Z)
+    | [0-9][0-9]{{0,8}}+[.)](?=[ \t\n]|\Z)
+    | [|:][|:\-\ \t]*+{_EOL}
+    | ==*+[ \t]*+{_EOL}
+    | _[_\ \t]*+{_EOL}"""
+_CODE = rf"(){CODE_INDENT}[ \t]*+[^ \t\n]"
 
-# The look ahead at one character is what makes the search fast: most lines begin with a letter.
-EVENT = re.compile(
-    rf"""\n(?=[ \t\n\#`~<>*_=|:+0-9\-])()
-        (?:[ ]{{0,3}}+(?:{_STARTS})|[ \t]*+\n(?P<code>{CODE_INDENT}[ \t]*+[^ \t\n]))""",
-    re.VERBOSE,
-)
-"""Finds the next such line; indented code only behind a blank line, elsewhere it is text."""
+EVENT = re.compile(rf"\n{_MARKS} | \n{_CODE} | [ \t]++\n{_CODE})", re.VERBOSE)
+"""Finds the next such line; indented code only behind a blank line, elsewhere it is text.
+
+The first group is where its first character stands; where it is code, another one where the
+line starts.
+"""
+
+HEAD = re.compile(rf"{_MARKS} | \n{_CODE} | [ \t]++\n{_CODE}) | {_CODE}", re.VERBOSE)
+"""As `EVENT`, for the line at which it is matched, which may be code as it is."""
 
 TABLE_STOP = re.compile(
     rf"\n(?:[ \t]*+(?:\n|\Z)|{CODE_INDENT}|[ ]{{0,3}}+(?:{_STOPS}))", re.VERBOSE

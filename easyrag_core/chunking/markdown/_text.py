@@ -86,9 +86,12 @@ def paragraphs_stop_before(text: str, start: int, limit: int) -> int:
         Where its content ends; `start` if there is no such paragraph.
     """
     # Blanks that end a line may be beyond the limit, and so may those of a line of blanks alone.
-    limit = _past_blanks(text, limit)
+    if text[limit : limit + 1].isspace():
+        limit = _past_blanks(text, limit)
     end = max(text.rfind("\n\n", start, limit + 2), start)
-    stop = _past_blanks(text, limit + 1) + 1
+    stop = limit + 2
+    if text[limit + 1 : stop].isspace():
+        stop = _past_blanks(text, limit + 1) + 1
     spaced = _SPACED_BLANK_LINE.search(text, end, stop)
     while spaced is not None and spaced.start() <= limit:
         end = spaced.start()
