@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -10,12 +11,15 @@ from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check
 from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer, as_analyzer
 from easyrag_core.index.analyzer._protocol import checked_terms, checked_texts
-from easyrag_core.index.bm25 import _persistence, _search
+from easyrag_core.index.bm25 import _persistence
 from easyrag_core.index.bm25._documents import batches, paired
-from easyrag_core.index.bm25._filter import restriction
+from easyrag_core.index.bm25._explaining import explain
+from easyrag_core.index.bm25._filter import accepted_documents
+from easyrag_core.index.bm25._hits import hits_of
+from easyrag_core.index.bm25._inverting import build_segment
 from easyrag_core.index.bm25._params import BM25Params
-from easyrag_core.index.bm25._segment import build_segment, merge_segments
-from easyrag_core.index.bm25._snapshot import Part, Snapshot, Vocabulary
+from easyrag_core.index.bm25._search import Searcher, best_where
+from easyrag_core.index.bm25._snapshot import Snapshot
 
 if TYPE_CHECKING:
     import os
@@ -126,12 +130,12 @@ class BM25Index:
             return
         with self._writing:
             snapshot = self._snapshot
-            segment, next_order = self._built(texts_by_id, show_progress=show_progress)
+            segments, next_order = self._built(texts_by_id, show_progress=show_progress)
             replaced = filter(None, map(snapshot.find, texts_by_id))
-            grown = snapshot.without(replaced).with_segment(segment, next_order=next_order)
+            grown = snapshot.without(replaced).with_segments(segments, next_order=next_order)
             self._snapshot = grown.settled()
 
-    def _built(self, texts_by_id: dict[str, str], *, show_progress: bool) -> tuple[Segment, int]:
+    def _built(self, texts_by_id: dict[str, str], *, show_progress: bool) -> tuple[list[Segment], int]:
         """Invert new documents, and return them with the place of the next new one."""
         snapshot = self._snapshot
         next_order = snapshot.next_order
@@ -149,9 +153,7 @@ class BM25Index:
             if type(self._analyzer) not in _CHECKED:
                 analyzed = checked_texts(analyzed, len(batch))
             segments.append(build_segment(list(batch), orders, analyzed, snapshot.vocabulary))
-        if len(segments) == 1:
-            return segments[0], next_order
-        return merge_segments([Part.of(segment)[:2] for segment in segments]), next_order
+        return segments, next_order
 
     def remove(self, ids: Iterable[str]) -> int:
         """Remove documents.
@@ -231,13 +233,14 @@ class BM25Index:
         if isinstance(queries, str):
             raise InvalidParameterError("queries", queries, "give a list of texts")
         wanted = check_count("k", k)
-        chosen = _checked_params(params) or self._params
         snapshot = self._snapshot
-        restrict = restriction(snapshot, filter)
-        return [
-            _search.search(snapshot, self._terms(query), wanted, params=chosen, restrict=restrict)
-            for query in queries
-        ]
+        searcher = Searcher.of(snapshot, _checked_params(params) or self._params)
+        if callable(filter):
+            found = [best_where(searcher, self._terms(q), wanted, filter) for q in queries]
+        else:
+            accepted = None if filter is None else accepted_documents(snapshot, filter)
+            found = [searcher.best(self._terms(q), wanted, accepted) for q in queries]
+        return list(map(hits_of, found))
 
     def explain(
         self,
@@ -265,7 +268,7 @@ class BM25Index:
         place = snapshot.find(id)
         if place is None:
             raise ChunkNotFoundError([id])
-        return _search.explain(snapshot, self._terms(query), place, params=chosen)
+        return explain(snapshot, self._terms(query), place, params=chosen)
 
     def _terms(self, query: str) -> list[str]:
         if not isinstance(query, str):
@@ -357,7 +360,7 @@ class BM25Index:
         """Copy the table of terms; the parts that are here are shared, as they never change."""
         other = type(self).__new__(type(self))
         with self._writing:
-            vocabulary = Vocabulary(self._snapshot.vocabulary)
+            vocabulary = copy(self._snapshot.vocabulary)
             snapshot = replace(self._snapshot, vocabulary=vocabulary)
             other.__setstate__({**self.__getstate__(), "_snapshot": snapshot})
         return other

@@ -68,13 +68,13 @@ class BM25Params:
         norms: NDArray[Any] = self.k1 * (1 - self.b + self.b * (lengths / average_length))
         return norms
 
-    def impacts(self, frequencies: NDArray[Any], norms: NDArray[Any], idf: float) -> NDArray[Any]:
+    def impacts(self, frequencies: NDArray[Any], norms: NDArray[Any], idf: Any) -> NDArray[Any]:
         """Return what a term adds to the scores of the documents that hold it.
 
         Args:
             frequencies: (n,) occurrences of the term, at least 1.
             norms: (n,) length norms of these documents.
-            idf: The term's inverse document frequency.
+            idf: The term's inverse document frequency, or an array that fits.
 
         Returns:
             (n,) float64, above 0.

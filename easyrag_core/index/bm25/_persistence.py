@@ -12,7 +12,9 @@ from easyrag_core.index._folder import FolderContents
 from easyrag_core.index.analyzer import analyzer_from_settings
 from easyrag_core.index.bm25._params import BM25Params
 from easyrag_core.index.bm25._segment import Segment
-from easyrag_core.index.bm25._snapshot import Part, Snapshot, Vocabulary
+from easyrag_core.index.bm25._part import Part
+from easyrag_core.index.bm25._snapshot import Snapshot
+from easyrag_core.index.bm25._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +48,7 @@ def packed(snapshot: Snapshot, params: BM25Params, analyzer: Analyzer) -> Folder
             "frequencies": segment.frequencies,
         },
         settings={"params": asdict(params), "analyzer": analyzer.settings()},
-        texts={"ids": segment.ids, "terms": list(compact.vocabulary)},
+        texts={"ids": segment.ids, "terms": compact.vocabulary.terms()},
     )
 
 
@@ -69,9 +71,7 @@ def unpacked(
         params = BM25Params(**contents.settings["params"])
         saved = contents.settings["analyzer"]
         segment = _segment(contents)
-        vocabulary = Vocabulary(
-            zip(contents.texts["terms"], range(segment.terms.size), strict=True)
-        )
+        vocabulary = Vocabulary.of(contents.texts["terms"])
     except (KeyError, TypeError, InvalidParameterError) as error:
         raise IndexFormatError(
             f"The saved BM25 index is incomplete ({error}): rebuild it."
