@@ -22,6 +22,7 @@ import shutil
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
@@ -53,6 +54,8 @@ _GENERATION = re.compile(r"generation-[0-9a-f]{16}")
 _LEFTOVER = re.compile(r"generation-[0-9a-f]{16}|manifest\.json\.[0-9a-f]{16}|\.lock")
 _OURS = re.compile(rf"manifest\.json|{_LEFTOVER.pattern}")
 _READ_ATTEMPTS = 10
+# What numpy raises for a header with flipped bits, and for the sizes that it may name.
+_DAMAGED = (ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError, TokenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +369,7 @@ def _read_generation(
             settings=manifest["settings"],
             texts={name: _read_texts(folder, name) for name in manifest["texts"]},
         )
-    except (ValueError, EOFError) as error:
+    except _DAMAGED as error:
         _refuse(root, f"{folder.name} is damaged ({error})", error)
 
 

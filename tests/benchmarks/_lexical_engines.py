@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 __all__ = ["ENGINES", "Engine", "words"]
 

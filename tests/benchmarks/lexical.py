@@ -50,9 +50,11 @@ def sampled_queries(texts: Sequence[str], each: int, *, seed: int = 13) -> dict[
     most = max(2, len(counted) // 10)
     kinds: dict[str, list[str]] = {}
     for number in TERMS:
-        kinds[f"span{number}"] = [_span(words(draw.choice(texts)), number, draw) for _ in range(each)]
+        spans = (_span(words(draw.choice(texts)), number, draw) for _ in range(each))
+        kinds[f"span{number}"] = list(spans)
     for number in TERMS:
-        kinds[f"kw{number}"] = [_keywords(texts, holding, most, number, draw) for _ in range(each)]
+        keywords = (_keywords(texts, holding, most, number, draw) for _ in range(each))
+        kinds[f"kw{number}"] = list(keywords)
     return kinds
 
 
@@ -95,7 +97,9 @@ def built(texts: Sequence[str], names: Sequence[str]) -> tuple[dict[str, Engine]
     return engines, took
 
 
-def timed(engines: Mapping[str, Engine], queries: Sequence[str], rounds: int) -> dict[str, list[float]]:
+def timed(
+    engines: Mapping[str, Engine], queries: Sequence[str], rounds: int
+) -> dict[str, list[float]]:
     """Seconds of each query for each engine: the least of some rounds, after one to warm up."""
     taken: dict[str, list[float]] = {}
     for name, engine in engines.items():

@@ -344,7 +344,7 @@ def test_damaged_settings_are_refused():
     with pytest.raises(IndexFormatError, match="b=7"):
         BM25Index.from_contents(contents)
     contents = index.contents()
-    contents.texts.pop("terms")
+    contents.arrays.pop("terms_blob")
     with pytest.raises(IndexFormatError, match="terms"):
         BM25Index.from_contents(contents)
 

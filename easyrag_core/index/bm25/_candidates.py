@@ -111,7 +111,9 @@ def candidates(
     best = _Best(k)
     found = []
     for part, size in enumerate(sizes):
-        rows = [(row, repeats) for t, repeats in terms if (row := t.rows[part] or impacts.row(t, part))]
+        rows = [
+            (row, repeats) for t, repeats in terms if (row := t.rows[part] or impacts.row(t, part))
+        ]
         if not rows:
             continue
         barred = refused[part]

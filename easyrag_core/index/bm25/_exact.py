@@ -39,7 +39,9 @@ def frequencies(
     places += np.array([[its.start] for its in held])
     # What is greater than all that a term has would be looked up in the next term's postings.
     np.minimum(places, np.array([[its.stop - 1] for its in held]), out=places)
-    found = segment.frequencies[places] * (segment.documents[places] == wanted)
+    found: NDArray[np.integer[Any]] = segment.frequencies[places] * (
+        segment.documents[places] == wanted
+    )
     if len(held) == len(postings):
         return found
     every = np.zeros((len(postings), documents.size), np.int64)

@@ -27,15 +27,14 @@ class Row:
     """The impacts of one term on the documents of one part.
 
     Attributes:
-        documents: (m,) the documents, as the type that numpy indexes by: a third faster than
-            others. `None` for a dense row, which has an impact for each document.
+        documents: (m,) the documents; `None` for a dense row, which has an impact for each.
         impacts: (m,) or (n,) what the term adds, float64 in small parts and float32 in others.
         peak: The largest impact.
     """
 
     __slots__ = ("_floor", "documents", "impacts", "peak")
 
-    def __init__(self, documents: NDArray[np.intp] | None, impacts: NDArray[Any]) -> None:
+    def __init__(self, documents: NDArray[Any] | None, impacts: NDArray[Any]) -> None:
         """Take the arrays."""
         self.documents = documents
         self.impacts = impacts
@@ -144,7 +143,9 @@ class Impacts:
         return documents, self._params.impacts(segment.frequencies[postings], norms, term.idf)
 
     def _computed(self, term: Term, part: int) -> Row:
-        documents, impacts = self.exact(term, part)
+        holders, impacts = self.exact(term, part)
+        # numpy indexes faster by its own type; in large parts it is the memory that counts.
+        documents: NDArray[Any] = holders.astype(np.intp) if self.is_exact(part) else holders
         if not self.is_exact(part):
             impacts = impacts.astype(np.float32)
         size = len(self._snapshot.parts[part].segment)
@@ -153,7 +154,7 @@ class Impacts:
             row = np.zeros(size, impacts.dtype)
             row[documents] = impacts
             return Row(None, row)
-        return Row(documents.astype(np.intp), impacts)
+        return Row(documents, impacts)
 
     def _grow(self, nbytes: int) -> None:
         """Make room."""

@@ -135,7 +135,9 @@ class BM25Index:
             grown = snapshot.without(replaced).with_segments(segments, next_order=next_order)
             self._snapshot = grown.settled()
 
-    def _built(self, texts_by_id: dict[str, str], *, show_progress: bool) -> tuple[list[Segment], int]:
+    def _built(
+        self, texts_by_id: dict[str, str], *, show_progress: bool
+    ) -> tuple[list[Segment], int]:
         """Invert new documents, and return them with the place of the next new one."""
         snapshot = self._snapshot
         next_order = snapshot.next_order
@@ -304,13 +306,19 @@ class BM25Index:
         path: str | os.PathLike[str],
         *,
         mmap: bool = True,
+        verify: bool | None = None,
         analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
     ) -> BM25Index:
         """Load a saved index.
 
         Args:
             path: The folder.
-            mmap: Map the arrays into memory instead of reading them.
+            mmap: Map the arrays into memory instead of reading them: milliseconds for a million
+                documents, and processes share the memory.
+            verify: Compare the checksum of every file, which reads them all. If not given, that
+                is done when they are read anyway: with `mmap=False`. The manifest's own
+                checksum, the size of each file and how the arrays fit are checked in any case,
+                and each number that a search follows when it does.
             analyzer: The analyzer that the index was built with; needed only if it is not one
                 of ours.
 
@@ -323,7 +331,11 @@ class BM25Index:
                 built with another analyzer.
         """
         contents = read_folder(
-            path, kind=_persistence.KIND, version=_persistence.VERSION, mmap=mmap
+            path,
+            kind=_persistence.KIND,
+            version=_persistence.VERSION,
+            mmap=mmap,
+            verify=not mmap if verify is None else verify,
         )
         return cls.from_contents(contents, analyzer=analyzer)
 

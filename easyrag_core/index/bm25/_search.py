@@ -102,7 +102,9 @@ class Searcher:
     def _terms(self, terms: Sequence[str]) -> list[tuple[Term, int]]:
         """Look up each distinct term with its repetitions, in the order of the query."""
         term = self._impacts.term
-        counted = Counter(terms).items() if len(set(terms)) < len(terms) else ((t, 1) for t in terms)
+        counted = (
+            Counter(terms).items() if len(set(terms)) < len(terms) else ((t, 1) for t in terms)
+        )
         return [(found, repeats) for t, repeats in counted if (found := term(t))]
 
     def _scored(
@@ -139,8 +141,8 @@ class Searcher:
         for part, size in enumerate(self._sizes):
             scores = np.zeros(size)
             for term, repeats in terms:
-                documents, impacts = self._impacts.exact(term, part)
-                np.add.at(scores, documents, repeats * impacts)
+                holders, impacts = self._impacts.exact(term, part)
+                np.add.at(scores, holders, repeats * impacts)
             if refused[part] is not None:
                 scores[refused[part]] = 0
             orders = self._snapshot.parts[part].segment.orders

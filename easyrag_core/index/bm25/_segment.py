@@ -81,11 +81,13 @@ class Segment:
         """Return the documents of a term's postings.
 
         Raises:
-            IndexFormatError: For documents that cannot be, which a damaged file may name.
+            IndexFormatError: If they do not ascend within the segment, as in a damaged file.
         """
         documents = self.documents[postings]
-        if documents.size and not 0 <= documents.min() <= documents.max() < len(self):
-            raise IndexFormatError("The postings of the saved index are damaged: rebuild it.")
+        if documents.size:
+            ascending = (documents[1:] > documents[:-1]).all()
+            if not ascending or documents[0] < 0 or documents[-1] >= len(self):
+                raise IndexFormatError("The postings of the saved index are damaged: rebuild it.")
         return documents
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from itertools import pairwise
+from typing import TYPE_CHECKING, overload
 from zlib import crc32
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from easyrag_core.errors import IndexFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -56,22 +57,16 @@ class StringTable(Sequence[str]):
         blob = np.frombuffer(b"".join(encoded), np.uint8)
         return cls(blob, offsets, codes[numbers], numbers)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name, as `__init__` takes them."""
-        names = ("blob", "offsets", "codes", "numbers")
-        return {name: getattr(self, name) for name in names}
-
     def fits(self) -> bool:
         """Whether the arrays have the types and lengths of one table."""
+        arrays = (self.blob, self.offsets, self.codes, self.numbers)
+        kinds = [array.dtype.str[1:] for array in arrays]
         size = len(self)
-        shapes = self.codes.shape == self.numbers.shape == (size,) and self.blob.ndim == 1
-        kinds = (self.blob.dtype, self.offsets.dtype, self.codes.dtype, self.numbers.dtype)
         return (
-            size >= 0
-            and shapes
-            and kinds == (np.uint8, np.int64, np.uint32, np.int32)
-            and self.offsets[0] >= 0
-            and self.offsets[-1] <= self.blob.size
+            kinds == ["u1", "i8", "u4", "i4"]
+            and all(array.ndim == 1 for array in arrays)
+            and self.codes.size == self.numbers.size == size
+            and (int(self.offsets[0]), int(self.offsets[-1])) == (0, self.blob.size)
         )
 
     def __len__(self) -> int:
@@ -90,6 +85,19 @@ class StringTable(Sequence[str]):
             raise IndexError(number)
         try:
             return self._bytes(number).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise _damaged() from error
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the strings by number, several times as fast as one by one."""
+        blob, places = self.blob.tobytes(), self.offsets.tolist()
+        try:
+            if blob.isascii():
+                text = blob.decode("ascii")
+                yield from (text[start:end] for start, end in pairwise(places))
+            else:
+                for start, end in pairwise(places):
+                    yield blob[start:end].decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise _damaged() from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from easyrag_core.index.bm25._strings import StringTable
 
 __all__ = ["Vocabulary"]
@@ -17,19 +19,24 @@ class Vocabulary(dict[str, int]):
     writer looked up in the table is remembered, so that a common word costs one look into a dict.
     """
 
-    def __init__(self, saved: StringTable | None = None) -> None:
-        """Start with the terms of a saved index, or with none."""
-        super().__init__()
+    def __init__(
+        self, saved: StringTable | None = None, numbered: Mapping[str, int] | None = None
+    ) -> None:
+        """Start with the terms of a saved index, or with none.
+
+        Args:
+            saved: Terms that have the first numbers.
+            numbered: Terms that are known by their numbers, in the order of the new ones.
+        """
+        super().__init__(numbered or {})
         self._saved = saved
-        self._first_new = self._next = 0 if saved is None else len(saved)
+        self._first_new = 0 if saved is None else len(saved)
+        self._next = max(self._first_new, 1 + max(self.values(), default=-1))
 
     @classmethod
     def of(cls, terms: list[str]) -> Vocabulary:
         """Number terms in their order."""
-        vocabulary = cls()
-        vocabulary.update(zip(terms, range(len(terms)), strict=True))
-        vocabulary._next = len(terms)
-        return vocabulary
+        return cls(numbered=dict(zip(terms, range(len(terms)), strict=True)))
 
     def __missing__(self, term: str) -> int:
         """Look a term up in the table, or number it as a new one."""
@@ -56,10 +63,7 @@ class Vocabulary(dict[str, int]):
 
     def __copy__(self) -> Vocabulary:
         """Copy what a writer changes."""
-        other = type(self)(self._saved)
-        other.update(self)
-        other._next = self._next
-        return other
+        return type(self)(self._saved, self)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the terms by number, wherever they came from."""
