@@ -103,6 +103,8 @@ def timed(
     """Seconds of each query for each engine: the least of some rounds, after one to warm up."""
     taken: dict[str, list[float]] = {}
     for name, engine in engines.items():
+        for query in queries[:5]:
+            engine.search(query)
         once = [_seconds(partial(engine.search, query)) for query in queries[:5]]
         if statistics.median(once) > SEARCHES_WITHOUT_HURRY:
             taken[name] = once

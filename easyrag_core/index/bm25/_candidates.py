@@ -21,7 +21,7 @@ MOST_TERMS: Final = 500
 # Single precision errs by 2**-24 with each addition, 3e-5 for that many terms, on both sides.
 # What is let through beyond the best is only scored once more.
 _MARGIN: Final = 1e-4
-_FEW_TERMS: Final = 8
+_FEW_TERMS: Final = 16
 _RARE: Final = 32
 _MANY: Final = 4
 _add_at: Final = np.add.at

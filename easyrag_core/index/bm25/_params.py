@@ -12,7 +12,7 @@ from easyrag_core.errors import InvalidParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BM25Params", "inverse_document_frequency"]
+__all__ = ["BM25Params", "checked_params", "inverse_document_frequency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +97,14 @@ def inverse_document_frequency(documents: int, holding: int) -> float:
     0.2877
     """
     return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+
+
+def checked_params(params: BM25Params | None) -> BM25Params | None:
+    """Return params as they are.
+
+    Raises:
+        InvalidParameterError: For something else than params or `None`.
+    """
+    if params is not None and not isinstance(params, BM25Params):
+        raise InvalidParameterError("params", params, "give BM25Params or None")
+    return params

@@ -11,6 +11,7 @@ import numpy as np
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
 from easyrag_core.index._folder import FolderContents
 from easyrag_core.index.analyzer import analyzer_from_settings
+from easyrag_core.index.bm25._fields import checked_weights
 from easyrag_core.index.bm25._params import BM25Params
 from easyrag_core.index.bm25._part import Part
 from easyrag_core.index.bm25._segment import Segment
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from easyrag_core.index.analyzer import Analyzer
 
-__all__ = ["KIND", "VERSION", "packed", "unpacked"]
+__all__ = ["KIND", "VERSION", "packed", "unpacked", "weights_of"]
 
 KIND: Final = "bm25"
 VERSION: Final = 2
@@ -47,7 +48,13 @@ _IDS: Final = {
 }
 
 
-def packed(snapshot: Snapshot, params: BM25Params, analyzer: Analyzer) -> FolderContents:
+def packed(
+    snapshot: Snapshot,
+    params: BM25Params,
+    analyzer: Analyzer,
+    *,
+    field_weights: Mapping[str, int],
+) -> FolderContents:
     """Return arrays and settings of an index, compacted.
 
     The parts stand one behind the other in each array. The offsets of a part count from its own
@@ -57,6 +64,7 @@ def packed(snapshot: Snapshot, params: BM25Params, analyzer: Analyzer) -> Folder
         snapshot: The documents.
         params: The index's own settings of the formula.
         analyzer: Its analyzer.
+        field_weights: The weights of its fields.
 
     Returns:
         Contents for `write_folder`.
@@ -72,6 +80,7 @@ def packed(snapshot: Snapshot, params: BM25Params, analyzer: Analyzer) -> Folder
         "format": VERSION,
         "params": asdict(params),
         "analyzer": analyzer.settings(),
+        "field_weights": dict(field_weights),
         "total_length": compact.total_length,
         "parts": {
             "documents": [len(segment) for segment in segments],
@@ -123,6 +132,18 @@ def unpacked(
     parts = tuple(map(Part.of, segments))
     snapshot = Snapshot(parts, Vocabulary(terms), total_length, sum(map(len, segments)))
     return snapshot, params, _agreed(saved, analyzer)
+
+
+def weights_of(contents: FolderContents) -> dict[str, int]:
+    """Return the weights of the fields.
+
+    Raises:
+        IndexFormatError: If they are lost or damaged.
+    """
+    try:
+        return checked_weights(contents.settings["field_weights"])
+    except (KeyError, InvalidParameterError) as error:
+        raise IndexFormatError(f"The weights of fields are damaged ({error}): rebuild.") from error
 
 
 def _table(arrays: Mapping[str, NDArray[Any]]) -> StringTable:
