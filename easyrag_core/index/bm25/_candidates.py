@@ -149,10 +149,11 @@ def _roughly(
     if dense and len(dense) < len(rows):
         if barred is not None:
             scores[barred] = 0
-        best.raise_to(lower_bound(scores, best.k))
-        needed = best.bound - (1 + _MARGIN) * sum(repeats * row.peak for row, repeats in dense)
-        if needed > 0:
-            reaching = scores >= needed
+        peaks = (1 + _MARGIN) * sum(repeats * row.peak for row, repeats in dense)
+        if best.bound <= peaks:
+            best.raise_to(lower_bound(scores, best.k))
+        if best.bound > peaks:
+            reaching = scores >= best.bound - peaks
             if np.count_nonzero(reaching) * _RARE < size:
                 return _picked(reaching.nonzero()[0], scores, dense, best)
     _add(scores, dense)
