@@ -18,27 +18,34 @@ from easyrag_core.index.bm25._ranking import lower_bound
 WORDS = [f"w{number}" for number in range(12)]
 PACKAGE = "easyrag_core.index.bm25."
 
+ROUGHLY = {"_impacts._SMALL_PART": 0, "_impacts._SMALL_INDEX": 0}
+
 # What is done to large parts, made to happen in small ones.
 WAYS = {
     "as it is": {},
-    "roughly": {"_impacts._EXACT_DOCUMENTS": 0, "_ranking._ROWS": 2},
+    "common terms roughly": {"_impacts._SMALL_PART": 0, "_ranking._ROWS": 2},
+    "roughly": {**ROUGHLY, "_ranking._ROWS": 2},
     "roughly, in many parts": {
-        "_impacts._EXACT_DOCUMENTS": 0,
+        **ROUGHLY,
         "_settling._MOST_DOCUMENTS": 7,
         "_ranking._ROWS": 2,
         "_candidates._RARE": 1,
     },
-    "in parts of both kinds": {"_impacts._EXACT_DOCUMENTS": 5, "_settling._MOST_DOCUMENTS": 9},
-    "all rows are dense": {"_impacts._EXACT_DOCUMENTS": 0, "_impacts._DENSE": 10**6},
-    "no row is dense": {"_impacts._EXACT_DOCUMENTS": 0, "_impacts._DENSE": 0},
-    "exhaustively": {"_impacts._EXACT_DOCUMENTS": 0, "_search._MOST_CHOSEN": 0},
+    "in parts of both kinds": {
+        "_impacts._SMALL_PART": 5,
+        "_impacts._SMALL_INDEX": 0,
+        "_settling._MOST_DOCUMENTS": 9,
+    },
+    "all rows are dense": {**ROUGHLY, "_impacts._DENSE": 10**6},
+    "no row is dense": {**ROUGHLY, "_impacts._DENSE": 0},
+    "exhaustively": {**ROUGHLY, "_search._MOST_CHOSEN": 0},
     "nothing is remembered": {
         "_impacts._LEAST_BYTES": 0,
         "_impacts._BYTES_PER_POSTING": 0,
-        "_impacts._EXACT_DOCUMENTS": 3,
+        "_impacts._SMALL_PART": 3,
     },
     "looked up": {"_search._WORTH_LOOKING_UP": 0},
-    "never looked up": {"_search._WORTH_LOOKING_UP": 10**9, "_impacts._EXACT_DOCUMENTS": 0},
+    "never looked up": {"_search._WORTH_LOOKING_UP": 10**9, **ROUGHLY},
 }
 
 

@@ -38,12 +38,14 @@ class Found(NamedTuple):
     Attributes:
         part: The part.
         documents: (m,) ascending.
-        scores: (m,) above 0; up to a small relative error if the part's rows are not exact.
+        scores: (m,) above 0.
+        exact: Whether the scores are, else they are so up to a small relative error.
     """
 
     part: int
     documents: NDArray[np.intp]
     scores: NDArray[Any]
+    exact: bool
 
     def reaching(self, bound: float) -> Found:
         """Return those whose scores reach a bound that was not yet known when they were found."""
@@ -54,7 +56,7 @@ class Found(NamedTuple):
         return self if self.scores.all() else self._only(self.scores > 0)
 
     def _only(self, kept: NDArray[np.bool_]) -> Found:
-        return Found(self.part, self.documents[kept], self.scores[kept])
+        return self._replace(documents=self.documents[kept], scores=self.scores[kept])
 
 
 class _Best:
@@ -119,12 +121,10 @@ def candidates(
         barred = refused[part]
         if barred is None and len(rows) <= _FEW_TERMS:
             best.raise_to(max(repeats * row.floor(k) for row, repeats in rows))
-        if impacts.is_exact(part):
-            one = _exactly(rows, size, best, barred)
-        else:
-            one = _roughly(rows, size, best, barred)
+        exact = all(row.exact for row, _ in rows)
+        one = (_exactly if exact else _roughly)(rows, size, best, barred)
         if one[0].size:
-            found.append(Found(part, *one))
+            found.append(Found(part, *one, exact))
             if len(sizes) > 1:
                 best.see(one[1])
     return [one.reaching(best.bound) for one in found] if len(found) > 1 else found
@@ -166,7 +166,7 @@ def _add(scores: NDArray[Any], rows: Iterable[tuple[Row, int]]) -> None:
         if row.documents is None:
             scores += weighted
         else:
-            _add_at(scores, row.documents, weighted)
+            _add_at(scores, row.documents, weighted.astype(scores.dtype, copy=False))
 
 
 def _picked(

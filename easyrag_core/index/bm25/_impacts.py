@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Impacts", "Row", "Term"]
 
 _BYTES_PER_POSTING: Final = 12
-_LEAST_BYTES: Final = 1 << 25  # 32 MB
+_LEAST_BYTES: Final = 1 << 27  # 128 MB
 _BYTES_PER_ROW: Final = 512  # what the objects around the arrays take
 _DENSE: Final = 8
-_EXACT_DOCUMENTS: Final = 1 << 15
+_SMALL_PART: Final = 1 << 15
+_SMALL_INDEX: Final = 1 << 17
 
 
 class Row:
@@ -28,16 +29,18 @@ class Row:
 
     Attributes:
         documents: (m,) the documents; `None` for a dense row, which has an impact for each.
-        impacts: (m,) or (n,) what the term adds, float64 in small parts and float32 in others.
+        impacts: (m,) or (n,) what the term adds.
+        exact: Whether the impacts are float64, else they are float32.
         peak: The largest impact.
     """
 
-    __slots__ = ("_floor", "documents", "impacts", "peak")
+    __slots__ = ("_floor", "documents", "exact", "impacts", "peak")
 
     def __init__(self, documents: NDArray[Any] | None, impacts: NDArray[Any]) -> None:
         """Take the arrays."""
         self.documents = documents
         self.impacts = impacts
+        self.exact = impacts.dtype == np.float64
         self.peak = float(impacts.max())
         self._floor = (0, 0.0)
 
@@ -96,7 +99,7 @@ class Impacts:
 
     A write makes a new snapshot and so forgets them all: they depend on the number of documents
     and on the mean length. Within a snapshot they are remembered up to 12 bytes per posting
-    of the index (but at least 32 MB); then those of the terms that were asked for first are
+    of the index (but at least 128 MB); then those of the terms that were asked for first are
     forgotten. Threads may share an instance: at worst two compute the same.
     """
 
@@ -105,6 +108,7 @@ class Impacts:
         self._snapshot = snapshot
         self._params = params
         self._average_length = snapshot.average_length
+        self._is_small = snapshot.bases[-1] <= _SMALL_INDEX
         self._terms: dict[str, Term | None] = {}
         postings = sum(part.segment.documents.size for part in snapshot.parts)
         self._most_bytes = max(_LEAST_BYTES, _BYTES_PER_POSTING * postings)
@@ -131,9 +135,10 @@ class Impacts:
             term.rows[part] = row
         return row
 
-    def is_exact(self, part: int) -> bool:
-        """Whether the rows of a part are in double precision."""
-        return len(self._snapshot.parts[part].segment) <= _EXACT_DOCUMENTS
+    @property
+    def are_exact(self) -> bool:
+        """Whether all rows are in double precision."""
+        return all(len(part.segment) <= _SMALL_PART for part in self._snapshot.parts)
 
     def exact(self, term: Term, part: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the documents of a part that hold a term, and what it adds to each."""
@@ -144,17 +149,19 @@ class Impacts:
 
     def _computed(self, term: Term, part: int) -> Row:
         holders, impacts = self.exact(term, part)
-        # numpy indexes faster by its own type; in large parts it is the memory that counts.
-        documents: NDArray[Any] = holders.astype(np.intp) if self.is_exact(part) else holders
-        if not self.is_exact(part):
-            impacts = impacts.astype(np.float32)
         size = len(self._snapshot.parts[part].segment)
-        if impacts.size * _DENSE > size:
+        dense = impacts.size * _DENSE > size
+        # What is exact need not be scored again; where much is read, half the bytes count more.
+        exact = size <= _SMALL_PART or (not dense and self._is_small)
+        if not exact:
+            impacts = impacts.astype(np.float32)
+        if dense:
             # Adding a whole row is faster than picking out every eighth document.
             row = np.zeros(size, impacts.dtype)
-            row[documents] = impacts
+            row[holders] = impacts
             return Row(None, row)
-        return Row(documents, impacts)
+        # numpy indexes faster by its own type, which takes twice the memory.
+        return Row(holders.astype(np.intp) if exact else holders, impacts)
 
     def _grow(self, nbytes: int) -> None:
         """Make room."""

@@ -54,7 +54,7 @@ class Searcher:
         self._params = params
         self._impacts = impacts = Impacts(snapshot, params)
         self._sizes = [len(part.segment) for part in snapshot.parts]
-        self._exact = all(map(impacts.is_exact, range(len(self._sizes))))
+        self._are_exact = impacts.are_exact
         self._alive = refused_documents(snapshot)
 
     @classmethod
@@ -88,10 +88,10 @@ class Searcher:
             parts = enumerate(accepted.documents)
             return self._ranked(self._scored([(p, d) for p, d in parts if d.size], found), k)
         refused = self._alive if accepted is None else accepted.refused
-        if not self._exact and (k > _MOST_CHOSEN or len(found) > MOST_TERMS):
+        if not self._are_exact and (k > _MOST_CHOSEN or len(found) > MOST_TERMS):
             return self._ranked(self._exhaustive(found, refused, k), k)
         chosen = candidates(self._impacts, found, k, self._sizes, refused)
-        if not self._exact:
+        if not all(one.exact for one in chosen):
             chosen = self._scored([(one.part, one.documents) for one in chosen], found)
         return self._ranked(chosen, k)
 
@@ -132,7 +132,7 @@ class Searcher:
         for part, documents in chosen:
             its = scores[start : start + documents.size]
             start += documents.size
-            found.append(Found(part, documents, its).above_zero())
+            found.append(Found(part, documents, its, exact=True).above_zero())
         return found
 
     def _exhaustive(self, terms: Sequence[tuple[Term, int]], refused: Any, k: int) -> list[Found]:
@@ -147,7 +147,7 @@ class Searcher:
                 scores[refused[part]] = 0
             orders = self._snapshot.parts[part].segment.orders
             documents = np.sort(best_positions(scores, orders, k))
-            found.append(Found(part, documents, scores[documents]))
+            found.append(Found(part, documents, scores[documents], exact=True))
         return found
 
     def _ranked(self, found: Sequence[Found], k: int) -> Ranked:
@@ -156,7 +156,7 @@ class Searcher:
             return _NOTHING
         segments = [self._snapshot.parts[one.part].segment for one in found]
         if len(found) == 1:
-            [segment], [(_, documents, scores)] = segments, found
+            [segment], [(_, documents, scores, _)] = segments, found
             order = _order(scores, None if segment.in_order else segment.orders[documents], k)
             return Ranked(
                 [segment.ids[number] for number in documents[order].tolist()],
