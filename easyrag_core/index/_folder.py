@@ -22,7 +22,6 @@ import shutil
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
@@ -54,8 +53,6 @@ _GENERATION = re.compile(r"generation-[0-9a-f]{16}")
 _LEFTOVER = re.compile(r"generation-[0-9a-f]{16}|manifest\.json\.[0-9a-f]{16}|\.lock")
 _OURS = re.compile(rf"manifest\.json|{_LEFTOVER.pattern}")
 _READ_ATTEMPTS = 10
-# What numpy raises for a header with flipped bits, and for the sizes that it may name.
-_DAMAGED = (ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError, TokenError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +366,7 @@ def _read_generation(
             settings=manifest["settings"],
             texts={name: _read_texts(folder, name) for name in manifest["texts"]},
         )
-    except _DAMAGED as error:
+    except (ValueError, EOFError) as error:
         _refuse(root, f"{folder.name} is damaged ({error})", error)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from easyrag_core.index.bm25._impacts import Impacts, Row, Term
 
-__all__ = ["MOST_TERMS", "Found", "candidates"]
+__all__ = ["MOST_TERMS", "Found", "Weighted", "candidates"]
 
 MOST_TERMS: Final = 500
 # Single precision errs by 2**-24 with each addition, 3e-5 for that many terms, on both sides.
