@@ -7,7 +7,7 @@ import os
 import zlib
 from itertools import islice, pairwise
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def write_array(file_path: Path, array: NDArray[Any]) -> list[int]:
 
 def read_array(file_path: Path, *, mmap: bool) -> NDArray[Any]:
     """Read or map one `.npy` file; raise `ValueError` or `EOFError` for a damaged one."""
-    mode = "r" if mmap else None
+    mode: Literal["r"] | None = "r" if mmap else None
     try:
         array: NDArray[Any] = np.load(file_path, mmap_mode=mode, allow_pickle=False)
     except _FLIPPED as error:
