@@ -45,11 +45,12 @@ class BM25Index:
     Relevance Framework", 2009, in Lucene's form.
 
     - After any sequence of writes every score equals that of an index built from scratch.
-    - Ids and statistics are held, never content.
+    - Ids and statistics are held, never content: 5 bytes per posting as a rule. What searches
+      remember of one state of the index is at most 12 more, or 128 MB if that is more.
     - Documents with equal scores come in the order in which they were first added. An updated
       document keeps its place; one that was removed and comes back stands last.
-    - Any number of threads may read while one writes: a read sees the index as it was before or
-      after a write, never in between. Writers wait for each other.
+    - Any number of threads may read while one writes: a read sees the index as it was before a
+      write or after it. Writers wait for each other.
     - A field with a weight counts as if its text stood that many times beside the document's:
       the terms are added up before they are weighed, as in S. Robertson, H. Zaragoza, M. Taylor,
       "Simple BM25 extension to multiple weighted fields", 2004.
@@ -325,8 +326,7 @@ class BM25Index:
 
         Args:
             path: The folder.
-            mmap: Map the arrays into memory instead of reading them: milliseconds for a million
-                documents, and processes share the memory.
+            mmap: Map the arrays instead of reading them, in milliseconds for a million documents.
             verify: Compare the checksum of every file, which reads them all; by default only
                 when they are read anyway, with `mmap=False`. The manifest's checksum, all sizes
                 and how the arrays fit are always checked, postings when a search meets them.

@@ -52,9 +52,9 @@ class Searcher:
         """Take what is searched."""
         self._snapshot = snapshot
         self._params = params
-        self._impacts = impacts = Impacts(snapshot, params)
+        self._impacts = Impacts(snapshot, params)
         self._sizes = [len(part.segment) for part in snapshot.parts]
-        self._are_exact = impacts.are_exact
+        self._are_exact = self._impacts.are_exact
         self._alive = refused_documents(snapshot)
 
     @classmethod
