@@ -6,7 +6,8 @@ import contextlib
 import os
 import zlib
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -31,6 +32,8 @@ __all__ = [
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_TEXTS = 1 << 16
+# What numpy raises for a header with flipped bits, and for the sizes that it may name.
+_FLIPPED = (SyntaxError, TypeError, OverflowError, MemoryError, TokenError)
 
 
 class _Checked:
@@ -60,8 +63,12 @@ def write_array(file_path: Path, array: NDArray[Any]) -> list[int]:
 
 
 def read_array(file_path: Path, *, mmap: bool) -> NDArray[Any]:
-    """Read or map one `.npy` file."""
-    array: NDArray[Any] = np.load(file_path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    """Read or map one `.npy` file; raise `ValueError` or `EOFError` for a damaged one."""
+    mode: Literal["r"] | None = "r" if mmap else None
+    try:
+        array: NDArray[Any] = np.load(file_path, mmap_mode=mode, allow_pickle=False)
+    except _FLIPPED as error:
+        raise ValueError(f"{file_path.name}: {error}") from error
     # A plain ndarray over the same mapping: numpy's memmap subclass slows every slice down.
     return array.view(np.ndarray)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
 from easyrag_core.index.analyzer import StandardAnalyzer
-from easyrag_core.index.bm25 import BM25Index, BM25Params
+from easyrag_core.index.bm25 import BM25Index, BM25Params, _settling
 from tests.strategies import nasty_texts
 
 QUERIES = ("a b", "c", "a a d", "检索", "e zebra")
@@ -88,6 +88,66 @@ def test_one_document_does_not_rewrite_the_index():
         index.add([f"new{number}"], ["some more"])
     assert index._snapshot.parts[0].segment is large
     assert len(index) == 3100
+
+
+def test_single_adds_rewrite_each_posting_a_few_times(monkeypatch):
+    """To add one at a time costs O(log n) per posting over all, and parts stay few."""
+    rewritten = []
+    merge = _settling.merge_segments
+
+    def counted(parts):
+        merged = merge(parts)
+        rewritten.append(merged.documents.size)
+        return merged
+
+    monkeypatch.setattr(_settling, "merge_segments", counted)
+    monkeypatch.setattr(_settling, "_SMALL", 8)
+    index = BM25Index(analyzer=str.split)
+    count = 2048
+    for number in range(count):
+        index.add([str(number)], ["a b c d"])
+    assert sum(rewritten) <= 4 * count * 11
+    assert len(index._snapshot.parts) <= 11
+    assert len(index.search("a", count)) == count
+
+
+def test_full_parts_are_left_alone(monkeypatch):
+    """A part that has no room for more is not rewritten by what comes after it."""
+    monkeypatch.setattr(_settling, "_MOST_DOCUMENTS", 32)
+    monkeypatch.setattr("easyrag_core.index.bm25._documents._BATCH_DOCUMENTS", 8)
+    index, live = BM25Index(analyzer=str.split), {}
+    apply(index, live, ("add", [(f"x{number}", "a b") for number in range(100)]))
+    full = [part.segment for part in index._snapshot.parts[:3]]
+    assert [len(segment) for segment in full] == [32, 32, 32]
+    for number in range(200):
+        apply(index, live, ("add", [(f"y{number}", "a c")]))
+    assert all(
+        part.segment is kept for part, kept in zip(index._snapshot.parts, full, strict=False)
+    )
+    assert all(len(part.segment) <= 32 for part in index._snapshot.parts)
+    assert answers(index) == answers(rebuilt(live, analyzer=str.split))
+
+
+@pytest.mark.parametrize("most", [1, 4, 11])
+def test_many_parts_equal_a_rebuild(monkeypatch, most):
+    """Parts that are full after a few documents change no answer, nor does compacting them."""
+    monkeypatch.setattr(_settling, "_MOST_DOCUMENTS", most)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(WRITES, max_size=20))
+    def holds(writes):
+        index, live = BM25Index(), {}
+        for write in writes:
+            apply(index, live, write)
+        expected = answers(rebuilt(live))
+        assert answers(index) == expected
+        loaded = BM25Index.from_contents(index.contents())
+        assert answers(loaded) == expected
+        index.compact()
+        assert answers(index) == expected
+        assert len(index._snapshot.parts) == -(-len(live) // most)
+
+    holds()
 
 
 def test_batches_are_joined(monkeypatch):
@@ -219,6 +279,40 @@ def test_writers_wait_for_each_other():
     assert len(index.search("word3", 1000)) == 30
 
 
+def test_each_answer_is_that_of_one_state():
+    """While documents come one by one, each answer is right for the number that is there."""
+    count, readers = 150, 4
+    texts = ["all " + "word " * (number % 5) for number in range(count)]
+    growing, expected = BM25Index(analyzer=str.split), {0: []}
+    for number, text in enumerate(texts):
+        growing.add([str(number)], [text])
+        expected[number + 1] = growing.search("all word", count)
+    index = BM25Index(analyzer=str.split)
+    start, done = threading.Barrier(readers + 1), threading.Event()
+    seen: list[list[int]] = [[] for _ in range(readers)]
+    wrong = []
+
+    def read(numbers):
+        start.wait()
+        while not done.is_set():
+            hits = index.search("all word", count)
+            numbers.append(len(hits))
+            if hits != expected[len(hits)]:
+                wrong.append(hits)
+
+    threads = [threading.Thread(target=read, args=(numbers,)) for numbers in seen]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    for number, text in enumerate(texts):
+        index.add([str(number)], [text])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert all(numbers == sorted(numbers) for numbers in seen)
+
+
 # Keeping
 
 
@@ -344,7 +438,7 @@ def test_damaged_settings_are_refused():
     with pytest.raises(IndexFormatError, match="b=7"):
         BM25Index.from_contents(contents)
     contents = index.contents()
-    contents.texts.pop("terms")
+    contents.arrays.pop("terms_blob")
     with pytest.raises(IndexFormatError, match="terms"):
         BM25Index.from_contents(contents)
 

@@ -3,59 +3,85 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from easyrag_core._progress import with_progress
 from easyrag_core.errors import InvalidParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["batches", "paired"]
+__all__ = ["Documents"]
 
 _BATCH_DOCUMENTS: Final = 4096
 
 
-def paired(ids: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
-    """Pair ids with texts.
+class Documents(NamedTuple):
+    """Ids with what is indexed under them.
 
-    Args:
-        ids: One id per text.
-        texts: The texts.
-
-    Returns:
-        Id to text; an id that comes twice keeps its first place and its last text.
-
-    Raises:
-        InvalidParameterError: For different lengths, or values that are no strings.
+    Attributes:
+        rows: Id to the row that counts, in the order in which the ids came first.
+        texts: (n,) the texts.
+        fields: Name to (n,) texts of each further field.
     """
-    for name, given_values in (("ids", ids), ("texts", texts)):
-        if isinstance(given_values, str):
-            raise InvalidParameterError(name, given_values, "give a list of strings")
-    ids, texts = list(ids), list(texts)
-    if len(ids) != len(texts):
-        given = f"{len(ids)} ids and {len(texts)} texts"
-        raise InvalidParameterError("texts", given, "give one text per id")
-    for name, values in (("ids", ids), ("texts", texts)):
-        for value in values:
-            if not isinstance(value, str):
-                raise InvalidParameterError(name, value, "give strings")
-    return dict(zip(ids, texts, strict=True))
+
+    rows: dict[str, int]
+    texts: list[str]
+    fields: dict[str, list[str]]
+
+    @classmethod
+    def checked(
+        cls, ids: Sequence[str], texts: Sequence[str], fields: Mapping[str, Sequence[str]] | None
+    ) -> Documents:
+        """Pair ids with texts; of an id that comes twice the last row counts.
+
+        Args:
+            ids: One id per text.
+            texts: The texts.
+            fields: Further texts per document, by field.
+
+        Returns:
+            The documents.
+
+        Raises:
+            InvalidParameterError: For different lengths, or values that are no strings.
+        """
+        listed_ids, listed = _strings("ids", ids), _strings("texts", texts)
+        others = {name: _strings(f"fields[{name!r}]", its) for name, its in (fields or {}).items()}
+        for name, values in (("texts", listed), *others.items()):
+            if len(values) != len(listed_ids):
+                given = f"{len(listed_ids)} ids and {len(values)} texts"
+                raise InvalidParameterError(name, given, "give one text per id")
+        rows = dict(zip(listed_ids, range(len(listed_ids)), strict=True))
+        return cls(rows, listed, others)
+
+    def batches(self, *, show_progress: bool) -> Iterator[Documents]:
+        """Cut documents into batches that are inverted at once.
+
+        Args:
+            show_progress: Show a tqdm bar that moves as the batches are taken.
+
+        Yields:
+            A part of the documents, each with a row of its own.
+
+        Raises:
+            MissingDependencyError: For a bar without tqdm.
+        """
+        pairs = iter(with_progress(self.rows.items(), what="Indexing", show=show_progress))
+        while batch := list(islice(pairs, _BATCH_DOCUMENTS)):
+            rows = [row for _, row in batch]
+            yield Documents(
+                {id_: at for at, (id_, _) in enumerate(batch)},
+                [self.texts[row] for row in rows],
+                {name: [its[row] for row in rows] for name, its in self.fields.items()},
+            )
 
 
-def batches(texts_by_id: dict[str, str], *, show_progress: bool) -> Iterator[dict[str, str]]:
-    """Cut documents into batches that are inverted at once.
-
-    Args:
-        texts_by_id: The documents.
-        show_progress: Show a tqdm bar that moves as the batches are taken.
-
-    Yields:
-        A part of the documents.
-
-    Raises:
-        MissingDependencyError: For a bar without tqdm.
-    """
-    pairs = iter(with_progress(texts_by_id.items(), what="Indexing", show=show_progress))
-    while batch := dict(islice(pairs, _BATCH_DOCUMENTS)):
-        yield batch
+def _strings(name: str, values: Sequence[str]) -> list[str]:
+    if isinstance(values, str):
+        raise InvalidParameterError(name, values, "give a list of strings")
+    listed = list(values)
+    for value in listed:
+        if not isinstance(value, str):
+            raise InvalidParameterError(name, value, "give strings")
+    return listed

@@ -13,7 +13,7 @@ class TermExplanation:
 
     Attributes:
         term: The term, as the analyzer gives it.
-        tf: How often the document holds it.
+        tf: How often the document holds it, in a field as often as the field weighs.
         document_frequency: How many documents hold it.
         idf: Its inverse document frequency.
         length_norm: `k1 * (1 - b + b * length / average_length)` of the document.

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check_count
 from easyrag_core.index._folder import read_folder, write_folder
-from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer, as_analyzer
-from easyrag_core.index.analyzer._protocol import checked_terms, checked_texts
-from easyrag_core.index.bm25 import _persistence, _search
-from easyrag_core.index.bm25._documents import batches, paired
-from easyrag_core.index.bm25._filter import restriction
-from easyrag_core.index.bm25._params import BM25Params
-from easyrag_core.index.bm25._segment import build_segment, merge_segments
-from easyrag_core.index.bm25._snapshot import Part, Snapshot, Vocabulary
+from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
+from easyrag_core.index.analyzer._protocol import checked_terms
+from easyrag_core.index.bm25 import _persistence
+from easyrag_core.index.bm25._documents import Documents
+from easyrag_core.index.bm25._explaining import explain
+from easyrag_core.index.bm25._fields import CHECKED, analyzed, check_known, checked_weights
+from easyrag_core.index.bm25._filter import accepted_documents
+from easyrag_core.index.bm25._hits import hits_of
+from easyrag_core.index.bm25._inverting import build_segment
+from easyrag_core.index.bm25._params import BM25Params, checked_params
+from easyrag_core.index.bm25._search import Searcher, best_where
+from easyrag_core.index.bm25._snapshot import Snapshot
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from easyrag_core.index._folder import FolderContents
     from easyrag_core.index.analyzer import Analyzer
@@ -29,9 +34,6 @@ if TYPE_CHECKING:
     from easyrag_core.types import Hit
 
 __all__ = ["BM25Index"]
-
-# What these give are strings.
-_CHECKED: Final = (StandardAnalyzer, FunctionAnalyzer)
 
 
 class BM25Index:
@@ -43,11 +45,15 @@ class BM25Index:
     Relevance Framework", 2009, in Lucene's form.
 
     - After any sequence of writes every score equals that of an index built from scratch.
-    - Ids and statistics are held, never content.
+    - Ids and statistics are held, never content: 5 bytes per posting as a rule. What searches
+      remember of one state of the index is at most 12 more, or 128 MB if that is more.
     - Documents with equal scores come in the order in which they were first added. An updated
       document keeps its place; one that was removed and comes back stands last.
-    - Any number of threads may read while one writes: a read sees the index as it was before or
-      after a write, never in between. Writers wait for each other.
+    - Any number of threads may read while one writes: a read sees the index as it was before a
+      write or after it. Writers wait for each other.
+    - A field with a weight counts as if its text stood that many times beside the document's:
+      the terms are added up before they are weighed, as in S. Robertson, H. Zaragoza, M. Taylor,
+      "Simple BM25 extension to multiple weighted fields", 2004.
 
     >>> index = BM25Index()
     >>> index.add(["a", "b"], ["the quick fox", "向量检索与关键词检索"])
@@ -60,6 +66,7 @@ class BM25Index:
         params: BM25Params | None = None,
         *,
         analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
+        field_weights: Mapping[str, int] | None = None,
     ) -> None:
         """Start an empty index.
 
@@ -68,12 +75,15 @@ class BM25Index:
                 given.
             analyzer: Turns documents and queries into terms; `StandardAnalyzer()` if not given.
                 A plain function is wrapped in a `FunctionAnalyzer`.
+            field_weights: Names of fields that documents may have beside their text, and how
+                often each counts, e.g. `{"title": 2}`.
 
         Raises:
-            InvalidParameterError: For params or an analyzer of another kind.
+            InvalidParameterError: For params, an analyzer or weights of another kind.
         """
-        self._params = _checked_params(params) or BM25Params()
+        self._params = checked_params(params) or BM25Params()
         self._analyzer = StandardAnalyzer() if analyzer is None else as_analyzer(analyzer)
+        self._field_weights = checked_weights(field_weights)
         self._snapshot = Snapshot.empty()
         self._writing = RLock()
 
@@ -86,6 +96,11 @@ class BM25Index:
     def analyzer(self) -> Analyzer:
         """What turns documents and queries into terms."""
         return self._analyzer
+
+    @property
+    def field_weights(self) -> dict[str, int]:
+        """How often each field counts; empty for an index of texts alone."""
+        return dict(self._field_weights)
 
     @property
     def ids(self) -> list[str]:
@@ -106,7 +121,14 @@ class BM25Index:
 
     # Writing
 
-    def add(self, ids: Sequence[str], texts: Sequence[str], *, show_progress: bool = False) -> None:
+    def add(
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        *,
+        fields: Mapping[str, Sequence[str]] | None = None,
+        show_progress: bool = False,
+    ) -> None:
         """Add documents, and replace those whose id is already here. All or nothing.
 
         Costs in proportion to what is added, not to the index, averaged over many calls.
@@ -114,44 +136,41 @@ class BM25Index:
         Args:
             ids: One id per text. Of an id that comes twice the last text counts.
             texts: The texts; empty ones are counted as documents.
+            fields: For a field of `field_weights` one text per document; a field that is left
+                out is empty.
             show_progress: Show a tqdm bar.
 
         Raises:
-            InvalidParameterError: For lists of different lengths, values that are no strings, or
-                an analyzer that gives no lists of strings.
+            InvalidParameterError: For lists of different lengths, values that are no strings,
+                an unknown field, or an analyzer that gives no lists of strings.
             MissingDependencyError: For a progress bar without tqdm.
         """
-        texts_by_id = paired(ids, texts)
-        if not texts_by_id:
+        check_known(fields or (), self._field_weights)
+        documents = Documents.checked(ids, texts, fields)
+        if not documents.rows:
             return
         with self._writing:
-            snapshot = self._snapshot
-            segment, next_order = self._built(texts_by_id, show_progress=show_progress)
-            replaced = filter(None, map(snapshot.find, texts_by_id))
-            grown = snapshot.without(replaced).with_segment(segment, next_order=next_order)
-            self._snapshot = grown.settled()
+            segments, next_order = self._built(documents, show_progress=show_progress)
+            kept = self._snapshot.without(filter(None, map(self._snapshot.find, documents.rows)))
+            self._snapshot = kept.with_segments(segments, next_order=next_order).settled()
 
-    def _built(self, texts_by_id: dict[str, str], *, show_progress: bool) -> tuple[Segment, int]:
+    def _built(self, documents: Documents, *, show_progress: bool) -> tuple[list[Segment], int]:
         """Invert new documents, and return them with the place of the next new one."""
         snapshot = self._snapshot
         next_order = snapshot.next_order
         segments = []
-        for batch in batches(texts_by_id, show_progress=show_progress):
+        for batch in documents.batches(show_progress=show_progress):
             orders = []
-            for id_ in batch:
+            for id_ in batch.rows:
                 place = snapshot.find(id_)
                 if place is None:
                     orders.append(next_order)
                     next_order += 1
                 else:
                     orders.append(int(snapshot.parts[place.part].segment.orders[place.number]))
-            analyzed = self._analyzer.analyze_many(list(batch.values()))
-            if type(self._analyzer) not in _CHECKED:
-                analyzed = checked_texts(analyzed, len(batch))
-            segments.append(build_segment(list(batch), orders, analyzed, snapshot.vocabulary))
-        if len(segments) == 1:
-            return segments[0], next_order
-        return merge_segments([Part.of(segment)[:2] for segment in segments]), next_order
+            terms = analyzed(self._analyzer, batch, self._field_weights)
+            segments.append(build_segment(list(batch.rows), orders, terms, snapshot.vocabulary))
+        return segments, next_order
 
     def remove(self, ids: Iterable[str]) -> int:
         """Remove documents.
@@ -231,13 +250,14 @@ class BM25Index:
         if isinstance(queries, str):
             raise InvalidParameterError("queries", queries, "give a list of texts")
         wanted = check_count("k", k)
-        chosen = _checked_params(params) or self._params
         snapshot = self._snapshot
-        restrict = restriction(snapshot, filter)
-        return [
-            _search.search(snapshot, self._terms(query), wanted, params=chosen, restrict=restrict)
-            for query in queries
-        ]
+        searcher = Searcher.of(snapshot, checked_params(params) or self._params)
+        if callable(filter):
+            found = [best_where(searcher, self._terms(q), wanted, filter) for q in queries]
+        else:
+            accepted = None if filter is None else accepted_documents(snapshot, filter)
+            found = [searcher.best(self._terms(q), wanted, accepted) for q in queries]
+        return list(map(hits_of, found))
 
     def explain(
         self,
@@ -260,18 +280,17 @@ class BM25Index:
             ChunkNotFoundError: If there is no such document.
             InvalidParameterError: For a query that is no text, or params of another kind.
         """
-        chosen = _checked_params(params) or self._params
-        snapshot = self._snapshot
+        chosen, snapshot = checked_params(params) or self._params, self._snapshot
         place = snapshot.find(id)
         if place is None:
             raise ChunkNotFoundError([id])
-        return _search.explain(snapshot, self._terms(query), place, params=chosen)
+        return explain(snapshot, self._terms(query), place, params=chosen)
 
     def _terms(self, query: str) -> list[str]:
         if not isinstance(query, str):
             raise InvalidParameterError("query", query, "give a text")
         terms = self._analyzer(query)
-        return terms if type(self._analyzer) in _CHECKED else checked_terms(terms)
+        return terms if type(self._analyzer) in CHECKED else checked_terms(terms)
 
     # Keeping
 
@@ -292,7 +311,6 @@ class BM25Index:
             version=_persistence.VERSION,
             arrays=contents.arrays,
             settings=contents.settings,
-            texts=contents.texts,
         )
 
     @classmethod
@@ -301,13 +319,17 @@ class BM25Index:
         path: str | os.PathLike[str],
         *,
         mmap: bool = True,
+        verify: bool | None = None,
         analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
     ) -> BM25Index:
         """Load a saved index.
 
         Args:
             path: The folder.
-            mmap: Map the arrays into memory instead of reading them.
+            mmap: Map the arrays instead of reading them, in milliseconds for a million documents.
+            verify: Compare the checksum of every file, which reads them all; by default only
+                when they are read anyway, with `mmap=False`. The manifest's checksum, all sizes
+                and how the arrays fit are always checked, postings when a search meets them.
             analyzer: The analyzer that the index was built with; needed only if it is not one
                 of ours.
 
@@ -320,13 +342,19 @@ class BM25Index:
                 built with another analyzer.
         """
         contents = read_folder(
-            path, kind=_persistence.KIND, version=_persistence.VERSION, mmap=mmap
+            path,
+            kind=_persistence.KIND,
+            version=_persistence.VERSION,
+            mmap=mmap,
+            verify=not mmap if verify is None else verify,
         )
         return cls.from_contents(contents, analyzer=analyzer)
 
     def contents(self) -> FolderContents:
         """Return what is saved, for an index that keeps this one as a part of its own."""
-        return _persistence.packed(self._snapshot, self._params, self._analyzer)
+        return _persistence.packed(
+            self._snapshot, self._params, self._analyzer, field_weights=self._field_weights
+        )
 
     @classmethod
     def from_contents(
@@ -349,7 +377,7 @@ class BM25Index:
         """
         given = None if analyzer is None else as_analyzer(analyzer)
         snapshot, params, kept = _persistence.unpacked(contents, given)
-        index = cls(params, analyzer=kept)
+        index = cls(params, analyzer=kept, field_weights=_persistence.weights_of(contents))
         index._snapshot = snapshot
         return index
 
@@ -357,7 +385,7 @@ class BM25Index:
         """Copy the table of terms; the parts that are here are shared, as they never change."""
         other = type(self).__new__(type(self))
         with self._writing:
-            vocabulary = Vocabulary(self._snapshot.vocabulary)
+            vocabulary = copy(self._snapshot.vocabulary)
             snapshot = replace(self._snapshot, vocabulary=vocabulary)
             other.__setstate__({**self.__getstate__(), "_snapshot": snapshot})
         return other
@@ -370,9 +398,3 @@ class BM25Index:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle with a lock of its own."""
         vars(self).update(state, _writing=RLock())
-
-
-def _checked_params(params: BM25Params | None) -> BM25Params | None:
-    if params is not None and not isinstance(params, BM25Params):
-        raise InvalidParameterError("params", params, "give BM25Params or None")
-    return params

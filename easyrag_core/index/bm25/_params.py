@@ -12,7 +12,7 @@ from easyrag_core.errors import InvalidParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BM25Params", "inverse_document_frequency"]
+__all__ = ["BM25Params", "checked_params", "inverse_document_frequency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class BM25Params:
         norms: NDArray[Any] = self.k1 * (1 - self.b + self.b * (lengths / average_length))
         return norms
 
-    def impacts(self, frequencies: NDArray[Any], norms: NDArray[Any], idf: float) -> NDArray[Any]:
+    def impacts(self, frequencies: NDArray[Any], norms: NDArray[Any], idf: Any) -> NDArray[Any]:
         """Return what a term adds to the scores of the documents that hold it.
 
         Args:
             frequencies: (n,) occurrences of the term, at least 1.
             norms: (n,) length norms of these documents.
-            idf: The term's inverse document frequency.
+            idf: The term's inverse document frequency, or an array that fits.
 
         Returns:
             (n,) float64, above 0.
@@ -97,3 +97,14 @@ def inverse_document_frequency(documents: int, holding: int) -> float:
     0.2877
     """
     return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+
+
+def checked_params(params: BM25Params | None) -> BM25Params | None:
+    """Return params as they are.
+
+    Raises:
+        InvalidParameterError: For something else than params or `None`.
+    """
+    if params is not None and not isinstance(params, BM25Params):
+        raise InvalidParameterError("params", params, "give BM25Params or None")
+    return params

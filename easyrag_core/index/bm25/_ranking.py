@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["best_positions"]
+__all__ = ["best_positions", "lower_bound"]
 
 _ROWS: Final = 64
 
@@ -30,17 +30,17 @@ def best_positions(
     Returns:
         (min(k, matches),) positions. O(n + m log m) time for m scores that reach the bound.
     """
-    bound = _lower_bound(scores, k)
+    bound = lower_bound(scores, k)
     candidates = np.flatnonzero(scores >= bound) if bound > 0 else np.flatnonzero(scores)
     ranked = np.lexsort((orders[candidates], -scores[candidates]))
     return candidates[ranked[:k]]
 
 
-def _lower_bound(scores: NDArray[np.float64], k: int) -> Any:
+def lower_bound(scores: NDArray[Any], k: int) -> float:
     """Return a number that at least k scores reach, or 0 where that says nothing."""
     columns = scores.size // _ROWS
     if not 0 < k <= columns:
         return 0.0
     # A column runs down the rows, so that the maximum is taken along memory.
     maxima = scores[: _ROWS * columns].reshape(_ROWS, columns).max(axis=0)
-    return np.partition(maxima, columns - k)[columns - k]
+    return float(np.partition(maxima, columns - k)[columns - k])

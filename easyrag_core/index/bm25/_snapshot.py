@@ -5,71 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from easyrag_core.index.bm25._segment import Segment, merge_segments
+from easyrag_core.index.bm25._merging import with_terms
+from easyrag_core.index.bm25._part import Part, Place
+from easyrag_core.index.bm25._settling import gathered, reordered, settled
+from easyrag_core.index.bm25._vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-__all__ = ["Part", "Place", "Snapshot", "Vocabulary"]
+    from easyrag_core.index.bm25._segment import Segment
 
-
-class Vocabulary(dict[str, int]):
-    """Term to number. Subscription gives a new term the next number, `get` does not."""
-
-    def __missing__(self, term: str) -> int:
-        """Number a new term."""
-        number = len(self)
-        self[term] = number
-        return number
-
-
-class Part(NamedTuple):
-    """A segment and which of its documents are alive.
-
-    Attributes:
-        segment: The segment.
-        alive: (n,) mask of its live documents; never written to.
-        live: How many are alive.
-    """
-
-    segment: Segment
-    alive: NDArray[np.bool_]
-    live: int
-
-    @classmethod
-    def of(cls, segment: Segment) -> Part:
-        """Take a segment whose documents are all alive."""
-        return cls(segment, np.ones(len(segment), np.bool_), len(segment))
-
-    def without(self, numbers: Sequence[int]) -> Part:
-        """Return the part with more documents dead; the mask is copied."""
-        alive = self.alive.copy()
-        alive[list(numbers)] = False
-        return Part(self.segment, alive, self.live - len(numbers))
-
-    def holding(self, postings: slice) -> int:
-        """Count the live documents among postings."""
-        if self.live == len(self.segment):
-            return int(postings.stop - postings.start)
-        return int(np.count_nonzero(self.alive[self.segment.documents[postings]]))
-
-    @property
-    def size(self) -> int:
-        """What it costs to rewrite the part: postings and documents."""
-        return int(self.segment.documents.size) + len(self.segment)
-
-
-class Place(NamedTuple):
-    """Where a live document is: which part, which number in it."""
-
-    part: int
-    number: int
+__all__ = ["Snapshot"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +31,7 @@ class Snapshot:
     A document's position counts through the parts in sequence, dead documents included.
 
     Attributes:
-        parts: The parts, each at least twice as large as all that follow.
+        parts: The parts, as `settled` leaves them.
         vocabulary: Shared with later snapshots; only the writer adds to it.
         total_length: Number of terms in all live documents.
         next_order: The place that the next new document gets.
@@ -116,40 +68,25 @@ class Snapshot:
         return {}
 
     @cached_property
-    def alive(self) -> NDArray[np.bool_]:
-        """Mask of live positions."""
-        return np.concatenate([np.empty(0, np.bool_), *(part.alive for part in self.parts)])
-
-    @cached_property
-    def orders(self) -> NDArray[np.int64]:
-        """Place in the order of insertion, by position."""
-        return np.concatenate(
-            [np.empty(0, np.int64), *(part.segment.orders for part in self.parts)]
-        )
-
-    @cached_property
     def positions_in_order(self) -> NDArray[np.intp]:
         """Live positions in the order of insertion."""
-        live = np.flatnonzero(self.alive)
-        return live[np.argsort(self.orders[live])]
+        if not self.parts:
+            return np.empty(0, np.intp)
+        live = np.flatnonzero(np.concatenate([part.alive for part in self.parts]))
+        orders = np.concatenate([part.segment.orders for part in self.parts])[live]
+        return live[np.argsort(orders, kind="stable")]
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Ids of the live documents, in the order of insertion."""
         everything = [id_ for part in self.parts for id_ in part.segment.ids]
-        return tuple(everything[position] for position in self.positions_in_order)
-
-    def id_at(self, position: int) -> str:
-        """Return the id at a position."""
-        part = int(np.searchsorted(self.bases, position, side="right")) - 1
-        return self.parts[part].segment.ids[position - self.bases[part]]
+        return tuple(everything[position] for position in self.positions_in_order.tolist())
 
     def find(self, id_: str) -> Place | None:
         """Return where a live document is."""
-        for index in reversed(range(len(self.parts))):
-            part = self.parts[index]
-            number = part.segment.numbers.get(id_)
-            if number is not None and part.alive[number]:
+        for index in range(len(self.parts) - 1, -1, -1):
+            number = self.parts[index].find(id_)
+            if number is not None:
                 return Place(index, number)
         return None
 
@@ -164,46 +101,28 @@ class Snapshot:
             parts[index] = parts[index].without(numbers)
         return replace(self, parts=tuple(parts), total_length=self.total_length - lost)
 
-    def with_segment(self, segment: Segment, *, next_order: int) -> Snapshot:
-        """Return the snapshot with one more segment."""
-        added = int(segment.lengths.sum(dtype=np.int64))
+    def with_segments(self, segments: Iterable[Segment], *, next_order: int) -> Snapshot:
+        """Return the snapshot with the segments of one write."""
+        new = gathered(segments)
+        added = sum(int(part.segment.lengths.sum(dtype=np.int64)) for part in new)
         return replace(
             self,
-            parts=(*self.parts, Part.of(segment)),
+            parts=(*self.parts, *new),
             total_length=self.total_length + added,
             next_order=next_order,
         )
 
     def settled(self) -> Snapshot:
-        """Return the snapshot with few parts and little dead weight.
-
-        A part is rewritten when half of it is dead; the last parts are joined until each part is
-        at least twice as large as all that follow. Over many writes that is O(log n) per posting.
-        """
-        kept = [_lightened(part) for part in self.parts if part.live]
-        first, size = len(kept) - 1, kept[-1].size if kept else 0
-        while first > 0 and kept[first - 1].size < 2 * size:
-            first -= 1
-            size += kept[first].size
-        tail = kept[first:]
-        if len(tail) > 1:
-            kept[first:] = [_joined(tail)]
-        return replace(self, parts=tuple(kept))
+        """Return the snapshot with few parts and little dead weight."""
+        return replace(self, parts=settled(self.parts))
 
     def compacted(self) -> Snapshot:
-        """Return the snapshot as one part in the order of insertion, without unused terms."""
+        """Return the snapshot in full parts, in the order of insertion, without unused terms."""
         if not self.documents:
             return replace(Snapshot.empty(), next_order=self.next_order)
-        segment = _joined(self.parts).segment.in_order_of_insertion()
-        names = list(self.vocabulary)
-        vocabulary = Vocabulary((names[term], row) for row, term in enumerate(segment.terms))
-        renumbered = replace(segment, terms=np.arange(len(vocabulary), dtype=np.int32))
-        return Snapshot((Part.of(renumbered),), vocabulary, self.total_length, self.next_order)
-
-
-def _lightened(part: Part) -> Part:
-    return _joined([part]) if 2 * part.live < len(part.segment) else part
-
-
-def _joined(parts: Sequence[Part]) -> Part:
-    return Part.of(merge_segments([(part.segment, part.alive) for part in parts]))
+        segments = [part.segment for part in reordered(self.parts)]
+        used = np.unique(np.concatenate([segment.terms for segment in segments]))
+        names = self.vocabulary.terms()
+        vocabulary = Vocabulary.of([names[number] for number in used.tolist()])
+        parts = tuple(map(Part.of, with_terms(segments, used)))
+        return Snapshot(parts, vocabulary, self.total_length, self.next_order)
