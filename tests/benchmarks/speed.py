@@ -263,7 +263,7 @@ def analysis(settings: Settings) -> Iterator[Row]:
     ):
         texts = pieces[language]
         taken = settings.times(partial(analyzer.analyze_many, texts), partial(peer, texts))
-        size = sum(map(_megabytes, texts))
+        size = sum(map(megabytes, texts))
         work = f"{size:.3g} MB in pieces of {SIZE}, {analyzer.name}"
         yield Row(f"analysis-{language}", work, name, size, "MB", taken[0], taken[1])
 
