@@ -57,7 +57,7 @@ from easyrag_core.ranking import (
     reciprocal_rank_scores,
     score_fusion,
 )
-from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction
+from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction, StageFacts
 
 __all__ = [
     "AllChannelsFailedError",
@@ -97,6 +97,7 @@ __all__ = [
     "MissingDependencyError",
     "ParentChildChunker",
     "SQLiteChunkStore",
+    "StageFacts",
     "StandardAnalyzer",
     "TermExplanation",
     "VectorIndex",
