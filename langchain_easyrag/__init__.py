@@ -21,6 +21,7 @@ from langchain_easyrag.retrievers import (  # noqa: E402
     HybridRetriever,
     MMRRetriever,
     ParentChildRetriever,
+    PipelineRetriever,
     fuse_documents,
 )
 from langchain_easyrag.stores import ChunkDocstore  # noqa: E402
@@ -44,6 +45,7 @@ __all__ = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "PipelineRetriever",
     "chunk_key",
     "fuse_documents",
 ]

@@ -26,6 +26,7 @@ from easyrag_core.pipeline._channels import (
 )
 from easyrag_core.pipeline._items import HitItems
 from easyrag_core.pipeline._reporting import Report
+from easyrag_core.pipeline._reranking import Rerank
 from easyrag_core.pipeline._stage import Channel, PipelineContext, aprocessed
 from easyrag_core.ranking.fusion import reciprocal_rank_fusion
 
@@ -242,7 +243,8 @@ class RetrievalPipeline(Generic[T]):
         report = Report(self._items, self._on_event, query, wanted)
         try:
             errors: dict[str, Exception] = {}
-            hits = yield from self._found(query, wanted, report, errors)
+            # What a call asks for itself raises the budgets that are smaller.
+            hits = yield from self._found(report, errors, least=0 if k is None else wanted)
             for name, stage in zip(self._names, self._postprocessors, strict=True):
                 hits = yield from self._processed(name, stage, hits, report, errors)
             since = time.perf_counter()
@@ -255,11 +257,11 @@ class RetrievalPipeline(Generic[T]):
         return PipelineResult(hits, tuple(report.stages), errors)
 
     def _found(
-        self, query: str, k: int, report: Report[T], errors: dict[str, Exception]
+        self, report: Report[T], errors: dict[str, Exception], *, least: int
     ) -> Generator[_Step[T], ChannelOutcome[list[T]], list[T]]:
         names = [channel.name for channel in self._channels]
         try:
-            outcome = yield self._asking(query, k)
+            outcome = yield self._asking(report.query, least)
         except AllChannelsFailedError as failed:
             told = {n: e for n, e in failed.errors.items() if isinstance(e, Exception)}
             report.channels(names, ChannelOutcome(errors=told))
@@ -267,7 +269,7 @@ class RetrievalPipeline(Generic[T]):
         report.channels(names, outcome)
         errors.update(outcome.errors)
         since = time.perf_counter()
-        candidates = max(self._fetch_k, k) if self._postprocessors else k
+        candidates = max(self._fetch_k, least) if self._postprocessors else report.k
         hits = self._items.fused(
             {name: outcome.results.get(name, []) for name in names},
             fusion=self._fusion,
@@ -278,10 +280,10 @@ class RetrievalPipeline(Generic[T]):
         report.fusion(hits, since=since)
         return hits
 
-    def _asking(self, query: str, k: int) -> _Step[T]:
+    def _asking(self, query: str, least: int) -> _Step[T]:
         return _Step(
-            {c.name: partial(self._ask, c, query, max(c.k, k)) for c in self._channels},
-            {c.name: partial(self._aask, c, query, max(c.k, k)) for c in self._channels},
+            {c.name: partial(self._ask, c, query, max(c.k, least)) for c in self._channels},
+            {c.name: partial(self._aask, c, query, max(c.k, least)) for c in self._channels},
             {channel.name: channel.timeout for channel in self._channels},
             self._strict,
         )
@@ -367,6 +369,8 @@ def _checked_stages(postprocessors: Any) -> tuple[Any, ...]:
             allowed = "give objects with a name and a process(hits, context)"
             raise InvalidParameterError("postprocessors", stage, allowed)
         check_timeout(getattr(stage, "timeout", None))
+        if isinstance(stage, Rerank):
+            stage.check()
     return listed
 
 

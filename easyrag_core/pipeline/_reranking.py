@@ -17,6 +17,8 @@ __all__ = ["Rerank"]
 
 T = TypeVar("T")
 
+_RERANKERS = "give a function of a query and hits, or a postprocessor"
+
 
 class Rerank(Generic[T]):
     """Lets a reranker score the best candidates anew; what it does not see falls out.
@@ -33,7 +35,7 @@ class Rerank(Generic[T]):
 
     def __init__(
         self,
-        reranker: Postprocessor[T] | Callable[[str, Sequence[T]], Sequence[float | None]],
+        reranker: Postprocessor[T] | Callable[[str, Sequence[T]], Sequence[float | None]] | object,
         *,
         candidate_limit: int | None = None,
         min_score: float | None = None,
@@ -45,7 +47,7 @@ class Rerank(Generic[T]):
         Args:
             reranker: A postprocessor that gives hits with new scores, best first; or a function
                 of the query and hits that gives one score per hit, higher is better (`None`: it
-                has none, and comes last).
+                has none, and comes last). In the frameworks also a reranker of theirs.
             candidate_limit: How many candidates it sees, the best of them. Default: all that the
                 fusion hands on.
             min_score: The lowest final score that stays; 0 is a threshold like any other. `None`
@@ -57,9 +59,8 @@ class Rerank(Generic[T]):
             InvalidParameterError: A setting is not as above.
         """
         self.reranker: Any = reranker
-        if not callable(reranker) and not callable(getattr(reranker, "process", None)):
-            allowed = "give a function of a query and hits, or a postprocessor"
-            raise InvalidParameterError("reranker", reranker, allowed)
+        if reranker is None or isinstance(reranker, str | bytes | int | float):
+            raise InvalidParameterError("reranker", reranker, _RERANKERS)
         if candidate_limit is not None:
             check_count("candidate_limit", candidate_limit, minimum=1)
         check_timeout(timeout)
@@ -67,6 +68,15 @@ class Rerank(Generic[T]):
         self.min_score = None if min_score is None else checked_min_score(min_score)
         self.timeout = timeout
         self.name = name
+
+    def check(self) -> None:
+        """Refuse a reranker that the line cannot ask.
+
+        Raises:
+            InvalidParameterError: It is no function, and has no `process`.
+        """
+        if not callable(self.reranker) and not callable(getattr(self.reranker, "process", None)):
+            raise InvalidParameterError("reranker", self.reranker, _RERANKERS)
 
     @property
     def limit(self) -> int | None:

@@ -114,6 +114,14 @@ def test_the_channel_is_asked_for_its_budget(ask):
     assert asked == [("q", 7), ("q", 50)]
 
 
+def test_the_plans_own_k_raises_no_budget(ask):
+    """A channel with a small budget keeps it, although more hits are wanted from all together."""
+    many = [(f"id{n}", 1.0) for n in range(9)]
+    pipeline = RetrievalPipeline([channel("c", *many, k=3), channel("d", *many[::-1], k=3)])
+    assert pipeline.k == 6
+    assert [len(stage(ask(pipeline, "q"), name).given) for name in "cd"] == [3, 3]
+
+
 def test_a_query_that_is_no_text_is_refused(ask):
     """Before any channel is asked."""
     with pytest.raises(InvalidParameterError, match="give a text"):
@@ -191,6 +199,7 @@ def test_budgets_that_grow_are_refused(settings, stages, name):
         (lambda: channel("c", weight=float("nan")), "finite number"),
         (lambda: Channel("c", "search"), "a function"),
         (lambda: Rerank("model"), "a function of a query"),
+        (lambda: RetrievalPipeline([WORDS], [Rerank(object())]), "a function of a query"),
         (lambda: Rerank(len, candidate_limit=0), "at least 1"),
         (lambda: Rerank(len, min_score=float("nan")), "finite number"),
         (lambda: Rerank(len, timeout=-1), "above 0"),

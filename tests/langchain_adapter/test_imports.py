@@ -22,6 +22,7 @@ EXPECTED_ALL = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "PipelineRetriever",
     "chunk_key",
     "fuse_documents",
 ]
