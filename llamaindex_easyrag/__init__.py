@@ -25,6 +25,7 @@ from llamaindex_easyrag.retrievers import (
     FusionRetriever,
     HybridRetriever,
     ParentChildRetriever,
+    PipelineRetriever,
 )
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "ParentChildNodeParser",
     "ParentChildRetriever",
     "ParentExpansionPostprocessor",
+    "PipelineRetriever",
     "RRFPostprocessor",
 ]

@@ -4,6 +4,7 @@ from easyrag_core.pipeline._channels import (
     ChannelOutcome,
     arun_channels,
     distinct_names,
+    in_thread,
     run_channels,
 )
 from easyrag_core.pipeline._diversity import Diversify
@@ -34,5 +35,6 @@ __all__ = [
     "aprocessed",
     "arun_channels",
     "distinct_names",
+    "in_thread",
     "run_channels",
 ]
