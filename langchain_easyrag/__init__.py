@@ -12,6 +12,7 @@ for _package in ("langchain_core", "langchain_text_splitters"):
 
 from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
 from langchain_easyrag.document_compressors import (  # noqa: E402
+    AutoMergingCompressor,
     MMRCompressor,
     ParentExpansionCompressor,
 )
@@ -33,6 +34,7 @@ from langchain_easyrag.text_splitters import (  # noqa: E402
 )
 
 __all__ = [
+    "AutoMergingCompressor",
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",

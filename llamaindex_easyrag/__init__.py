@@ -16,6 +16,7 @@ from llamaindex_easyrag.node_parsers import (
     ParentChildNodeParser,
 )
 from llamaindex_easyrag.postprocessors import (
+    AutoMergingPostprocessor,
     MMRPostprocessor,
     ParentExpansionPostprocessor,
     RRFPostprocessor,
@@ -29,6 +30,7 @@ from llamaindex_easyrag.retrievers import (
 )
 
 __all__ = [
+    "AutoMergingPostprocessor",
     "BM25Retriever",
     "CodeLineNodeParser",
     "DocumentNodeParser",

@@ -10,6 +10,7 @@ import pytest
 import langchain_easyrag
 
 EXPECTED_ALL = [
+    "AutoMergingCompressor",
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",
