@@ -25,7 +25,7 @@ from langchain_easyrag.retrievers import (  # noqa: E402
     PipelineRetriever,
     fuse_documents,
 )
-from langchain_easyrag.stores import ChunkDocstore  # noqa: E402
+from langchain_easyrag.stores import ChunkDocstore, DocstoreChunkStore  # noqa: E402
 from langchain_easyrag.text_splitters import (  # noqa: E402
     CodeTextSplitter,
     DocumentTextSplitter,
@@ -38,6 +38,7 @@ __all__ = [
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",
+    "DocstoreChunkStore",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",

@@ -28,11 +28,15 @@ from llamaindex_easyrag.retrievers import (
     ParentChildRetriever,
     PipelineRetriever,
 )
+from llamaindex_easyrag.stores import ChunkDocumentStore, ChunkKVStore, DocstoreChunkStore
 
 __all__ = [
     "AutoMergingPostprocessor",
     "BM25Retriever",
+    "ChunkDocumentStore",
+    "ChunkKVStore",
     "CodeLineNodeParser",
+    "DocstoreChunkStore",
     "DocumentNodeParser",
     "FusionRetriever",
     "HybridRetriever",

@@ -17,8 +17,8 @@ from easyrag_core.errors import check_count
 from langchain_easyrag._convert import (
     chunks_of_documents,
     documents_of_stored,
-    documents_of_texts,
 )
+from langchain_easyrag._given import documents_of_texts
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._hybrid_search import HybridSearch

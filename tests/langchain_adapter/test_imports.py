@@ -14,6 +14,7 @@ EXPECTED_ALL = [
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",
+    "DocstoreChunkStore",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",
