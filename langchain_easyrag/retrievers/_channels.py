@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from easyrag_core import Channel
 from easyrag_core.pipeline import NO_LIMIT
 from langchain_easyrag._given import as_documents
+from langchain_easyrag.retrievers._by_vector import aby_vector, by_vector
 from langchain_easyrag.retrievers._children import channel_names, request_size
 
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ class _Child:
     sized: bool
 
     def search(self, query: str, k: int) -> list[Document]:
-        return as_documents(self.retriever.invoke(query, self.config_of(self.tag), **self._size(k)))
+        child = by_vector(self.retriever, query)
+        return as_documents(child.invoke(query, self.config_of(self.tag), **self._size(k)))
 
     async def asearch(self, query: str, k: int) -> list[Document]:
-        return as_documents(
-            await self.retriever.ainvoke(query, self.config_of(self.tag), **self._size(k))
-        )
+        child = await aby_vector(self.retriever, query)
+        return as_documents(await child.ainvoke(query, self.config_of(self.tag), **self._size(k)))
 
     def _size(self, k: int) -> dict[str, int]:
         return request_size(self.retriever, k) if self.sized else {}

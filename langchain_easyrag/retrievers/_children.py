@@ -18,6 +18,7 @@ from typing_extensions import override
 from easyrag_core import HybridIndex, InvalidParameterError
 from easyrag_core.pipeline import distinct_names
 from langchain_easyrag._given import is_listing
+from langchain_easyrag._query_vectors import one_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +76,8 @@ class ParentRetriever(BaseRetriever):
             The documents, best first.
         """
         config = ensure_config(config)
-        return super().invoke(input, config, parent_config=config, **kwargs)
+        with one_request():
+            return super().invoke(input, config, parent_config=config, **kwargs)
 
     @override
     async def ainvoke(
@@ -83,7 +85,8 @@ class ParentRetriever(BaseRetriever):
     ) -> list[Document]:
         """Retrieve documents: the async twin of `invoke`."""
         config = ensure_config(config)
-        return await super().ainvoke(input, config, parent_config=config, **kwargs)
+        with one_request():
+            return await super().ainvoke(input, config, parent_config=config, **kwargs)
 
 
 def child_config(

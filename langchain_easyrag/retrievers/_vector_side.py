@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from easyrag_core import embed_in_batches
 from langchain_easyrag._convert import documents_of_scores, rows_of
 from langchain_easyrag._given import as_documents
+from langchain_easyrag._query_vectors import aembedded_query, embedded_query
 from langchain_easyrag.retrievers._children import request_size
 
 if TYPE_CHECKING:
@@ -90,11 +91,11 @@ class VectorSide:
 
     def embedded(self, query: str) -> Vector | None:
         """Embed the query for the index."""
-        return None if self.model is None else self.model.embed_query(query)
+        return None if self.model is None else embedded_query(self.model, query)
 
     async def aembedded(self, query: str) -> Vector | None:
         """Embed the query for the index: the async twin of `embedded`."""
-        return None if self.model is None else await self.model.aembed_query(query)
+        return None if self.model is None else await aembedded_query(self.model, query)
 
     def search_of(self, vector: Vector | None) -> Callable[[int], Sequence[Hit]]:
         """Return what searches the index for a vector; nothing is found where there are none."""

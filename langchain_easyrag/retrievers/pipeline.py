@@ -14,6 +14,7 @@ from easyrag_core.errors import check_count, check_timeout
 from easyrag_core.events import EventHandler  # noqa: TC001 - pydantic reads it
 from langchain_easyrag._document_items import DocumentItems
 from langchain_easyrag._given import is_listing
+from langchain_easyrag._query_vectors import one_request
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag._stages import checked_parts, stages_of
 from langchain_easyrag.retrievers._channels import child_channels
@@ -162,7 +163,9 @@ class PipelineRetriever(ParentRetriever):
             AllChannelsFailedError: No retriever answered.
         """
         config = ensure_config(config)
-        return self._pipeline(lambda _: config, lambda: config.get("callbacks")).run(query, k=k)
+        pipeline = self._pipeline(lambda _: config, lambda: config.get("callbacks"))
+        with one_request():
+            return pipeline.run(query, k=k)
 
     async def arun(
         self, query: str, config: RunnableConfig | None = None, *, k: int | None = None
@@ -170,7 +173,8 @@ class PipelineRetriever(ParentRetriever):
         """Retrieve documents, and tell what each stage did: the async twin of `run`."""
         config = ensure_config(config)
         pipeline = self._pipeline(lambda _: config, lambda: config.get("callbacks"))
-        return await pipeline.arun(query, k=k)
+        with one_request():
+            return await pipeline.arun(query, k=k)
 
     @override
     def _get_relevant_documents(
