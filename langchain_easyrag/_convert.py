@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from easyrag_core import Chunk
 from easyrag_core.index.store import chunk_from_record, record_of_chunk
+from easyrag_core.ranking.hit_fusion import known_score
 from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids, heading_path_of, own_text
 
@@ -292,11 +293,14 @@ def facts_of(document: Document) -> dict[str, Any]:
 
 
 def given_score(document: Document, *, score_key: str | None = None) -> float | None:
-    """Return a document's score, higher is better: ours, else the one under `score_key`."""
+    """Return a document's score, higher is better: ours, else the one under `score_key`.
+
+    What is no number counts as no score.
+    """
     score = facts_of(document).get("score")
     if score is None and score_key is not None:
         score = document.metadata.get(score_key)
-    return None if score is None else float(score)
+    return known_score(score)
 
 
 def documents_of_hits(

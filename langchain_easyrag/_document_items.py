@@ -44,8 +44,7 @@ class DocumentItems:
 
     def score_of(self, item: Document) -> float | None:
         """Return the score; NaN is none."""
-        score = given_score(item, score_key=self.score_key)
-        return None if score is None or score != score else score  # noqa: PLR0124 - NaN
+        return given_score(item, score_key=self.score_key)
 
     def content_of(self, item: Document) -> str:
         """Return the text."""

@@ -14,6 +14,7 @@ from llama_index.core.instrumentation.events.exception import ExceptionEvent
 from llama_index_instrumentation import get_dispatcher
 
 from easyrag_core import FusedItem, InvalidParameterError, reciprocal_rank_fusion, score_fusion
+from easyrag_core.ranking.hit_fusion import known_score
 from llamaindex_easyrag._facts import facts_of_fused, scored_node
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Fusion:
 
 
 def _scored_ids(ranking: Sequence[NodeWithScore]) -> list[tuple[str, float | None]]:
-    scores = [found.score for found in ranking]
+    scores = [known_score(found.score) for found in ranking]
     if ranking and all(score is None for score in scores):
         _logger.warning("A ranking gives no scores: its ranks are taken in their place.")
         scores = [-float(rank) for rank in range(len(ranking))]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.schema import NodeWithScore
 
 from easyrag_core import InvalidParameterError
+from easyrag_core.ranking.hit_fusion import known_score
 from llamaindex_easyrag._facts import facts_of, scored_node
 from llamaindex_easyrag._fusing import Fusion, fused_nodes
 from llamaindex_easyrag._sources import text_of
@@ -45,8 +46,7 @@ class NodeItems:
 
     def score_of(self, item: NodeWithScore) -> float | None:
         """Return the score; NaN is none."""
-        score = item.score
-        return None if score is None or score != score else score  # noqa: PLR0124 - NaN
+        return known_score(item.score)
 
     def content_of(self, item: NodeWithScore) -> str:
         """Return the node's text."""

@@ -78,8 +78,9 @@ class HitItems:
         """Return hits as a list; refuse anything else."""
         listing = isinstance(answer, Iterable) and not isinstance(answer, str | bytes | Mapping)
         hits = list(answer) if listing else [answer]
-        if not listing or not all(isinstance(hit, Hit) for hit in hits):
-            raise InvalidParameterError("answer", answer, "a list of Hits is expected")
+        if not listing or not all(isinstance(h, Hit) and isinstance(h.id, str) for h in hits):
+            allowed = "a list of Hits is expected, each with a text as its id"
+            raise InvalidParameterError("answer", answer, allowed)
         return hits
 
     def id_of(self, item: Hit) -> str:

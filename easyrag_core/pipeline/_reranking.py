@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from easyrag_core.errors import InvalidParameterError, check_count, check_timeout
@@ -132,6 +133,9 @@ class _Scoring(Generic[T]):
         if len(scores) != len(hits):
             allowed = f"give one per hit, there are {len(hits)}"
             raise InvalidParameterError("len(scores)", len(scores), allowed)
+        for score in scores:
+            if not isinstance(score, Real | None):
+                raise InvalidParameterError("scores", score, "give numbers, or None for no score")
         scored = [items.scored(hit, score) for hit, score in zip(hits, scores, strict=True)]
         # The sort is stable: what ties stays in the order from before.
         return sorted(scored, key=lambda hit: _descending(items.score_of(hit)))

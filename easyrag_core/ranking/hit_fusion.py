@@ -21,12 +21,16 @@ _logger = logging.getLogger(__name__)
 
 
 def known_score(score: Any) -> float | None:
-    """Return a score that can be compared: `None` and NaN are none.
+    """Return a score that can be compared: `None`, NaN and what is no number are none.
 
-    >>> known_score(0.5), known_score(float("nan")), known_score(None)
-    (0.5, None, None)
+    >>> known_score(0.5), known_score(float("nan")), known_score(None), known_score("high")
+    (0.5, None, None, None)
     """
-    return None if score is None or math.isnan(score) else float(score)
+    try:
+        number = float(score)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if math.isnan(number) else number
 
 
 def fused_hits(

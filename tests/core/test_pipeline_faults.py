@@ -108,6 +108,7 @@ FAILURES = {
     "gives a text": "abc",
     "gives other things": [("id1", 1.0)],
     "gives a mapping": {"id1": 1.0},
+    "gives ids that are none": [Hit("a", 1.0, 1), Hit(["b"], 0.5, 2)],
 }
 
 
@@ -208,6 +209,7 @@ ODD = {
     "no scores": with_no_scores,
     "NaN scores": with_nan_scores,
     "one score missing": with_one_score_missing,
+    "scores in words": lambda hits: [Hit(h.id, "high", h.rank) for h in hits],
     "infinite scores": lambda hits: [Hit(h.id, float("inf"), h.rank) for h in hits],
     "a generator": iter,
     "a tuple": tuple,

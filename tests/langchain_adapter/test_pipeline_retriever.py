@@ -263,6 +263,14 @@ async def test_a_failing_postprocessor_is_skipped(caplog):
         await strict.ainvoke("q")
 
 
+async def test_a_score_in_words_is_none():
+    """A store's own words under the score key cost no answer."""
+    found = [Document("a", id="a", metadata={"s": "high"}), Document("b", id="b")]
+    found[1].metadata["s"] = 0.5
+    retriever = PipelineRetriever(retrievers=lists(found), score_key="s", fusion="score")
+    assert ids((await both(retriever)).hits) == ["b", "a"]
+
+
 # Failing retrievers
 
 

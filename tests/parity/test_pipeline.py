@@ -153,6 +153,7 @@ FAULTS = {
     "has one score": lambda: [("a", 1.0), ("b", None)],
     "is not sorted": lambda: SOUND[::-1],
     "has NaN scores": lambda: [(i, float("nan")) for i, _ in SOUND],
+    "has huge scores": lambda: [(i, 1e308) for i, _ in SOUND],
     "gives thousands": lambda: [(f"n{n}", 1 / (n + 1)) for n in range(3000)],
 }
 
