@@ -60,7 +60,7 @@ class Diversify:
         )
         self.vectors = vectors
         self.lambda_mult = lambda_mult
-        self.limit = limit if limit is None else check_count("limit", limit, minimum=1)
+        self.limit: int | None = limit if limit is None else check_count("limit", limit, minimum=1)
         self.missing_vectors = missing_vectors
         self.name = name
 

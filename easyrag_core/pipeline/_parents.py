@@ -126,7 +126,7 @@ class ParentExpansion:
             InvalidParameterError: The limit is no number of at least 1.
         """
         self.store = store
-        self.limit = limit if limit is None else check_count("limit", limit, minimum=1)
+        self.limit: int | None = limit if limit is None else check_count("limit", limit, minimum=1)
         self.name = name
 
     def process(self, hits: Sequence[Hit], context: PipelineContext[Hit]) -> list[Hit]:

@@ -66,7 +66,7 @@ class Rerank(Generic[T]):
             check_count("candidate_limit", candidate_limit, minimum=1)
         check_timeout(timeout)
         self.candidate_limit = candidate_limit
-        self.min_score = None if min_score is None else checked_min_score(min_score)
+        self.min_score: float | None = None if min_score is None else checked_min_score(min_score)
         self.timeout = timeout
         self.name = name
 

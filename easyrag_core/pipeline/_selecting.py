@@ -74,7 +74,7 @@ class ScoreThreshold(Quick[T]):
         Raises:
             InvalidParameterError: It is no finite number.
         """
-        self.min_score = checked_min_score(min_score)
+        self.min_score: float = checked_min_score(min_score)
         self.name = name
 
     def process(self, hits: Sequence[T], context: PipelineContext[T]) -> list[T]:
@@ -102,7 +102,7 @@ class EvidenceGate(Quick[T]):
         Raises:
             InvalidParameterError: It is no finite number.
         """
-        self.min_score = checked_min_score(min_score)
+        self.min_score: float = checked_min_score(min_score)
         self.name = name
 
     def process(self, hits: Sequence[T], context: PipelineContext[T]) -> list[T]:
