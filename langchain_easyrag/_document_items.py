@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_easyrag._convert import facts_of, given_score, with_facts
@@ -20,7 +20,7 @@ __all__ = ["DocumentItems"]
 
 @dataclass(frozen=True, slots=True)
 class DocumentItems:
-    """Documents, each with what was found out about it under one metadata key.
+    """Documents of one request, each with what was found out about it under one metadata key.
 
     Attributes:
         id_key: Documents with the same metadata value under this key are taken for one.
@@ -29,6 +29,7 @@ class DocumentItems:
 
     id_key: str | None = None
     score_key: str | None = None
+    _made: dict[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)
 
     def checked(self, answer: Any) -> list[Document]:
         """Return an answer as a list of documents."""
@@ -40,7 +41,11 @@ class DocumentItems:
             return str(item.metadata[self.id_key])
         if item.id is not None:
             return item.id
-        return content_id(item.page_content, source_of(item.metadata))
+        # Every stage asks for it, and copies share their text.
+        told = item.page_content, source_of(item.metadata)
+        if told not in self._made:
+            self._made[told] = content_id(*told)
+        return self._made[told]
 
     def score_of(self, item: Document) -> float | None:
         """Return the score; NaN is none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 
 import pytest
 from hypothesis import given
@@ -431,9 +430,8 @@ def test_a_stage_that_raises_in_the_middle_of_a_merge(bench):
 
 
 def test_a_run_does_not_wait_for_a_late_channel(bench):
-    """The answer comes when the time of the late one is over, not when it ends."""
+    """The answer comes when the time of the late one is over: its thread is still at work then."""
     channels = [bench.channel("one", HANG), bench.channel("two", SOUND["two"])]
-    started = time.monotonic()
-    bench.run(RetrievalPipeline(channels))
-    assert time.monotonic() - started < PATIENT / 2
-    assert not bench.loose.is_set()
+    assert list(bench.run(RetrievalPipeline(channels)).errors) == ["one"]
+    at_work = [thread.is_alive() for thread in bench.threads]
+    assert any(at_work) == (bench.form != "async")
