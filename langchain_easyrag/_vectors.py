@@ -12,13 +12,23 @@ import numpy as np
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from easyrag_core import HybridIndex, VectorIndex
+from langchain_easyrag._query_vectors import aembedded_query, embedded_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
-__all__ = ["Vector", "VectorCache", "aembedded", "embedded", "is_usable", "stored_vectors"]
+__all__ = [
+    "Vector",
+    "VectorCache",
+    "aembedded",
+    "embedded",
+    "is_usable",
+    "stored_id",
+    "stored_vectors",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -35,6 +45,19 @@ def is_usable(vector: Vector | None) -> bool:
         return vector is not None and len(vector) > 0 and math.isfinite(math.fsum(vector))
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+def stored_id(document: Document) -> str | None:
+    """Return the id under which a store keeps a document.
+
+    Args:
+        document: What the store found.
+
+    Returns:
+        The document's id, else what Qdrant's store puts into the metadata in its place.
+    """
+    told = document.metadata.get("_id") if document.id is None else document.id
+    return None if told is None else str(told)
 
 
 def stored_vectors(store: Any, ids: Sequence[str | None]) -> list[Vector | None]:
@@ -162,7 +185,7 @@ def embedded(
         The texts' vectors and the query's.
     """
     vectors = embeddings.embed_documents(list(texts)) if texts else []
-    return vectors, None if query is None else embeddings.embed_query(query)
+    return vectors, None if query is None else embedded_query(embeddings, query)
 
 
 async def aembedded(
@@ -170,4 +193,4 @@ async def aembedded(
 ) -> tuple[list[Vector], Vector | None]:
     """Embed texts in one batch: the async twin of `embedded`."""
     vectors = await embeddings.aembed_documents(list(texts)) if texts else []
-    return vectors, None if query is None else await embeddings.aembed_query(query)
+    return vectors, None if query is None else await aembedded_query(embeddings, query)

@@ -7,15 +7,28 @@ from easyrag_core.index.analyzer import (
     StandardAnalyzer,
     analyzer_from_settings,
 )
-from easyrag_core.index.bm25 import BM25Explanation, BM25Index, BM25Params, TermExplanation
-from easyrag_core.index.hybrid import HybridConfig, HybridIndex, embed_in_batches, fuse_hits
+from easyrag_core.index.bm25 import (
+    BM25Explanation,
+    BM25Index,
+    BM25Params,
+    TermExplanation,
+)
+from easyrag_core.index.hybrid import (
+    HybridConfig,
+    HybridIndex,
+    embed_in_batches,
+    fuse_hits,
+)
 from easyrag_core.index.store import (
     CachedChunkStore,
     ChunkStore,
     InMemoryChunkStore,
+    KeyValueChunkStore,
     SQLiteChunkStore,
 )
-from easyrag_core.index.vector import VectorIndex
+from easyrag_core.index.vector import (
+    VectorIndex,
+)
 
 __all__ = [
     "Analyzer",
@@ -29,6 +42,7 @@ __all__ = [
     "HybridIndex",
     "InMemoryChunkStore",
     "JiebaAnalyzer",
+    "KeyValueChunkStore",
     "SQLiteChunkStore",
     "StandardAnalyzer",
     "TermExplanation",

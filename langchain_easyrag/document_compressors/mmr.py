@@ -30,6 +30,7 @@ from langchain_easyrag._vectors import (
     aembedded,
     embedded,
     is_usable,
+    stored_id,
     stored_vectors,
 )
 
@@ -157,7 +158,10 @@ class MMRCompressor(BaseDocumentCompressor):
         """Gather what is known without a model, and what the model is to be asked."""
         documents, query = _distinct(given_documents(documents)), query.strip()
         found = [self._own_vector(document) for document in documents]
-        lookups = [d.id if v is None else None for d, v in zip(documents, found, strict=True)]
+        lookups = [
+            stored_id(document) if vector is None else None
+            for document, vector in zip(documents, found, strict=True)
+        ]
         stored = stored_vectors(self.vector_store, lookups)
         found = [
             own if own is not None else other if is_usable(other) else None

@@ -11,6 +11,7 @@ from easyrag_core.errors import InvalidParameterError, check_count
 from langchain_easyrag._given import as_documents
 from langchain_easyrag._settings import check_lambda, check_settings
 from langchain_easyrag.document_compressors import MMRCompressor
+from langchain_easyrag.retrievers._by_vector import aby_vector, by_vector
 from langchain_easyrag.retrievers._children import (
     ParentRetriever,
     child_config,
@@ -105,7 +106,8 @@ class MMRRetriever(ParentRetriever):
         compressor = self._compressor(k, lambda_mult)
         size = self._fetch(compressor.k)
         config = child_config(parent_config, run_manager)
-        found = self.retriever.invoke(query, config, **request_size(self.retriever, size))
+        child = by_vector(self.retriever, query)
+        found = child.invoke(query, config, **request_size(self.retriever, size))
         return compressor.compress_documents(as_documents(found)[:size], query)
 
     @override
@@ -121,7 +123,8 @@ class MMRRetriever(ParentRetriever):
         compressor = self._compressor(k, lambda_mult)
         size = self._fetch(compressor.k)
         config = child_config(parent_config, run_manager)
-        found = await self.retriever.ainvoke(query, config, **request_size(self.retriever, size))
+        child = await aby_vector(self.retriever, query)
+        found = await child.ainvoke(query, config, **request_size(self.retriever, size))
         return await compressor.acompress_documents(as_documents(found)[:size], query)
 
     def _fetch(self, k: int) -> int:

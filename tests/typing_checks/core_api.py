@@ -197,6 +197,19 @@ def explaining() -> None:
     core.emit(handler, "easyrag.test")
 
 
+def lining() -> None:
+    """A pipeline gives what its channels give."""
+
+    def search(query: str, k: int) -> list[core.Hit]:
+        return [core.Hit(query, 1.0, k)]
+
+    pipeline = core.RetrievalPipeline([core.Channel("words", search)], [core.Dedupe[core.Hit]()])
+    result = pipeline.run("x")
+    assert_type(result.hits, list[core.Hit])
+    assert_type(result.stages, tuple[core.StageFacts, ...])
+    core.RetrievalPipeline([search])  # type: ignore[arg-type]
+
+
 def failing() -> None:
     """Errors carry what happened, and are the builtins that a caller would catch."""
     try:
