@@ -9,7 +9,8 @@ PINS := tests/constraints.txt
 DIR ?= .
 Q ?= How are ties broken when rankings are fused?
 
-.PHONY: help demo test lint format notebooks bench bench-chunks bench-quality bench-speed wheel clean
+.PHONY: help demo test lint format notebooks bench bench-chunks bench-hybrid bench-lexical bench-quality \
+	bench-speed wheel clean
 
 help:
 	@echo "make demo           search this repository through both frameworks (DIR=... Q=...)"
@@ -56,6 +57,12 @@ bench-chunks: $(VENV)/dev
 
 bench-speed: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.speed
+
+bench-hybrid: $(VENV)/dev
+	$(BIN)/python -m tests.benchmarks.hybrid
+
+bench-lexical: $(VENV)/dev
+	$(BIN)/python -m tests.benchmarks.lexical
 
 bench-quality: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.quality
