@@ -11,10 +11,15 @@ for _package in ("langchain_core", "langchain_text_splitters"):
         raise MissingDependencyError(_package.replace("_", "-"), "langchain")
 
 from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
+from langchain_easyrag.chat_models import (  # noqa: E402
+    RoutedChatModel,
+    StreamResetChunk,
+)
 from langchain_easyrag.document_compressors import (  # noqa: E402
     MMRCompressor,
     ParentExpansionCompressor,
 )
+from langchain_easyrag.embeddings import RoutedEmbeddings  # noqa: E402
 from langchain_easyrag.retrievers import (  # noqa: E402
     BM25Retriever,
     FusionRetriever,
@@ -44,6 +49,9 @@ __all__ = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "RoutedChatModel",
+    "RoutedEmbeddings",
+    "StreamResetChunk",
     "chunk_key",
     "fuse_documents",
 ]

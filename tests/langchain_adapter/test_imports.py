@@ -22,6 +22,9 @@ EXPECTED_ALL = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "RoutedChatModel",
+    "RoutedEmbeddings",
+    "StreamResetChunk",
     "chunk_key",
     "fuse_documents",
 ]
