@@ -4,9 +4,8 @@ from __future__ import annotations
 
 # LangChain and pydantic read the annotations, so that what they name is there at run time.
 # ruff: noqa: TC002, TC003
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -16,26 +15,17 @@ from langchain_core.callbacks import (
     adispatch_custom_event,
     dispatch_custom_event,
 )
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
-from pydantic import Field, PrivateAttr
+from pydantic import PrivateAttr
 from typing_extensions import override
 
-from easyrag_core import (
-    CircuitBreaker,
-    InvalidParameterError,
-    ModelCandidate,
-    ModelRouter,
-    RoutingSnapshot,
-    StreamReset,
-)
-from easyrag_core.routing.failures import COUNTED_KINDS, MOVING_KINDS
-from langchain_easyrag._members import given_candidates
-from langchain_easyrag._settings import check_settings
-from langchain_easyrag.chat_models._reading import READER, capabilities_of, is_blank
+from easyrag_core import StreamReset
+from langchain_easyrag.chat_models._configured import ConfiguredChatModel
+from langchain_easyrag.chat_models._reading import READER, is_blank
 from langchain_easyrag.chat_models._requests import BoundTools, Request, aclose, wanted
 from langchain_easyrag.chat_models._runs import ChildRuns, nested_in, runs_in
 from langchain_easyrag.chat_models.resets import (
@@ -45,13 +35,10 @@ from langchain_easyrag.chat_models.resets import (
 )
 from langchain_easyrag.chat_models.structured import RoutedStructuredOutput
 
-if TYPE_CHECKING:
-    from langchain_core.language_models.base import LangSmithParams
-
 __all__ = ["RoutedChatModel"]
 
 
-class RoutedChatModel(BaseChatModel):
+class RoutedChatModel(ConfiguredChatModel):
     """Ask one chat model after the other until one answers.
 
     A drop-in for a chat model where `with_fallbacks` gives none: it binds tools, gives structured
@@ -85,112 +72,8 @@ class RoutedChatModel(BaseChatModel):
         ```
     """
 
-    candidates: tuple[Any, ...]
-    """The models, as `ModelCandidate`."""
-
-    breaker: CircuitBreaker | None = None
-    """Its settings and its clock are those of each candidate's own breaker."""
-
-    first_token_timeout: float | None = 60.0
-    """Seconds until the first content of a stream; `None` for no limit."""
-
-    stall_timeout: float | None = None
-    """Seconds between the chunks of a stream after that; `None` for no limit."""
-
-    total_timeout: float | None = None
-    """Seconds for one candidate's whole answer; `None` for no limit."""
-
-    empty: Literal["failure", "accept"] = "failure"
-    """Whether a blank answer is a failure, or to be taken as it is."""
-
-    mid_stream: Literal["raise", "restart", "continue"] = "raise"
-    """What happens when a stream breaks after its first content."""
-
-    moving_kinds: Collection[str] = MOVING_KINDS
-    """The failures after which the next candidate is asked."""
-
-    counted_kinds: Collection[str] = COUNTED_KINDS
-    """The failures that a circuit breaker counts."""
-
-    classify: Callable[..., Any] | None = Field(default=None, exclude=True)
-    """A word on errors that goes before ours: from an exception to a `Failure`, or `None`."""
-
-    on_event: Callable[..., Any] | None = Field(default=None, exclude=True)
-    """Is told the router's events."""
-
-    _router: ModelRouter[BaseChatModel] = PrivateAttr()
     _runs: ChildRuns | None = PrivateAttr(default=None)
     _streams: list[AsyncIterator[Any]] = PrivateAttr(default_factory=list)
-
-    def __init__(
-        self,
-        models: Iterable[BaseChatModel] | None = None,
-        *,
-        candidates: Iterable[ModelCandidate[BaseChatModel]] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Check the settings; nobody is asked yet.
-
-        Args:
-            models: Chat models, in the order in which they are asked; they are called by their
-                model names, a second one of a name gets a number.
-            candidates: Instead of `models`: with names, priorities, timeouts and capabilities of
-                your own. One without capabilities has those that its class and profile speak of.
-            **kwargs: The fields of this class and of `BaseChatModel`.
-
-        Raises:
-            InvalidParameterError: A setting is not as above.
-        """
-        check_settings(kwargs, known=type(self).model_fields, taken=("models",))
-        members = given_candidates(
-            models, candidates, kind=BaseChatModel, capabilities=capabilities_of
-        )
-        given = {name: value for name, value in kwargs.items() if name in _ROUTING}
-        router = ModelRouter(members, **given)
-        fields: dict[str, Any] = {**kwargs, "candidates": members}
-        super().__init__(**fields)
-        self._router = router
-
-    @property
-    def router(self) -> ModelRouter[BaseChatModel]:
-        """The router, for calls of other kinds over the same breakers."""
-        return self._router
-
-    def snapshot(self) -> RoutingSnapshot:
-        """Tell how all candidates stand.
-
-        Returns:
-            Plain JSON types, which a notebook shows as a table; see `ModelRouter.snapshot`.
-        """
-        return self._router.snapshot()
-
-    @property
-    @override
-    def _llm_type(self) -> str:
-        return "easyrag-routed-chat"
-
-    @property
-    @override
-    def _identifying_params(self) -> dict[str, Any]:
-        told = [
-            {
-                "name": each.name,
-                "priority": each.priority,
-                "type": each.model._llm_type,  # noqa: SLF001 - what the base asks of us it tells
-                **each.model._identifying_params,  # noqa: SLF001
-            }
-            for each in self._router.candidates
-        ]
-        return {"candidates": told, "empty": self.empty, "mid_stream": self.mid_stream}
-
-    @override
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        # Names that no price list has: what an answer costs is told by the candidate's own run.
-        names = ", ".join(each.name for each in self._router.candidates)
-        named = {"model": names, **kwargs}
-        params = super()._get_ls_params(stop=stop, **named)
-        params["ls_provider"] = "easyrag"
-        return params
 
     @override
     def invoke(
@@ -264,8 +147,7 @@ class RoutedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = Request.of(messages, stop, kwargs, self._runs_in(run_manager))
-        route = self._route(messages, kwargs)
+        request, route = self._asked(messages, stop, run_manager, kwargs)
         return _result(self._router.call(request.ask, is_blank=is_blank, **route))
 
     @override
@@ -276,8 +158,7 @@ class RoutedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        request = Request.of(messages, stop, kwargs, self._runs_in(run_manager))
-        route = self._route(messages, kwargs)
+        request, route = self._asked(messages, stop, run_manager, kwargs)
         return _result(await self._router.acall(request.aask, is_blank=is_blank, **route))
 
     @override
@@ -288,11 +169,11 @@ class RoutedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        runs = self._runs_in(run_manager)
-        request = Request.of(messages, stop, kwargs, runs)
-        for given in self._router.stream(request.open, READER, **self._route(messages, kwargs)):
-            if isinstance(given, StreamReset) and runs.parent is not None:
-                dispatch_custom_event(RESET_EVENT, reset_facts(given), config=runs.parent)
+        request, route = self._asked(messages, stop, run_manager, kwargs)
+        inside = request.runs.parent
+        for given in self._router.stream(request.open, READER, **route):
+            if isinstance(given, StreamReset) and inside is not None:
+                dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
             yield generation_chunk(given)
 
     @override
@@ -303,14 +184,14 @@ class RoutedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        runs = self._runs_in(run_manager)
-        request = Request.of(messages, stop, kwargs, runs)
-        stream = self._router.astream(request.aopen, READER, **self._route(messages, kwargs))
+        request, route = self._asked(messages, stop, run_manager, kwargs)
+        inside = request.runs.parent
+        stream = self._router.astream(request.aopen, READER, **route)
         if self._runs is not None:
             self._streams.append(stream)
         async for given in stream:
-            if isinstance(given, StreamReset) and runs.parent is not None:
-                await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=runs.parent)
+            if isinstance(given, StreamReset) and inside is not None:
+                await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
             yield generation_chunk(given)
 
     @override
@@ -364,26 +245,23 @@ class RoutedChatModel(BaseChatModel):
             each.name: each.model.with_structured_output(schema, include_raw=include_raw, **kwargs)
             for each in self._able("structured_output")
         }
-        return RoutedStructuredOutput(router=self._router, forms=forms, include_raw=include_raw)
+        defaults = self._defaults if self.stop is None else {**self._defaults, "stop": self.stop}
+        bound = {name: form.bind(**defaults) for name, form in forms.items()} if defaults else forms
+        return RoutedStructuredOutput(router=self._router, forms=bound, include_raw=include_raw)
 
-    def _able(self, capability: str) -> list[ModelCandidate[BaseChatModel]]:
-        able = [each for each in self._router.candidates if capability in each.capabilities]
-        if not able:
-            names = [each.name for each in self._router.candidates]
-            raise InvalidParameterError("candidates", names, f"none of them has {capability!r}")
-        return able
-
-    def _route(self, messages: Sequence[BaseMessage], given: dict[str, Any]) -> dict[str, Any]:
+    def _asked(
+        self,
+        messages: Sequence[BaseMessage],
+        stop: list[str] | None,
+        run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
+        given: dict[str, Any],
+    ) -> tuple[Request, dict[str, Any]]:
+        """Make the request, and say whom it may go to."""
+        runs = runs_in(run_manager) if self._runs is None else self._runs
+        settings = {**self._defaults, **given}
+        request = Request.of(messages, stop or self.stop, settings, runs)
         known = frozenset().union(*(each.capabilities for each in self._router.candidates))
-        return {"wants": wanted(messages, given, known), "model": given.get("model")}
-
-    def _runs_in(
-        self, run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None
-    ) -> ChildRuns:
-        return runs_in(run_manager) if self._runs is None else self._runs
-
-
-_ROUTING = signature(ModelRouter).parameters.keys()
+        return request, {"wants": wanted(messages, given, known), "model": given.get("model")}
 
 
 def _result(message: AIMessage) -> ChatResult:
