@@ -5,22 +5,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from langchain_core.messages import AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from easyrag_core import StreamReset
 
-__all__ = [
-    "RESET_EVENT",
-    "RoutedGenerationChunk",
-    "StreamResetChunk",
-    "generation_chunk",
-    "reset_facts",
-]
+__all__ = ["RESET_EVENT", "StreamResetChunk", "reset_chunk", "reset_facts", "voidable"]
 
 RESET_EVENT: Final = "easyrag_stream_reset"
 """The name of the custom event that is dispatched at a reset."""
+
+
+class _VoidableChunk(AIMessageChunk):
+    """A chunk that a reset may follow: LangChain adds up all at once, by the first one's `+`."""
+
+    @classmethod
+    @override
+    def lc_id(cls) -> list[str]:
+        """Be serialised as the plain chunk."""
+        return AIMessageChunk.lc_id()
+
+    @override
+    def __add__(self, other: Any) -> AIMessageChunk:  # type: ignore[override]
+        """Add what comes after the last reset; the sum is a plain chunk."""
+        chunks = [self, *(other if isinstance(other, list) else [other])]
+        resets = [n for n, chunk in enumerate(chunks) if isinstance(chunk, StreamResetChunk)]
+        first, *rest = chunks[resets[-1] if resets else 0 :]
+        if isinstance(first, _VoidableChunk):
+            first = first._plain()
+        return cast("AIMessageChunk", first + rest) if rest else first
+
+    def _plain(self) -> AIMessageChunk:
+        return AIMessageChunk.model_construct(**dict(self))
+
+
+class StreamResetChunk(_VoidableChunk):
+    """Stands in a stream where another model starts anew: the text before it is void.
+
+    It has no content. Adding it to the chunks before it throws them away, so that the usual sum
+    over a stream is the second model's answer alone. Who shows text while it comes clears it
+    here. Its `response_metadata["easyrag_reset"]` has `candidate`, `partial` and `error`.
+
+    >>> from langchain_core.messages import AIMessageChunk
+    >>> before, after = AIMessageChunk(content="Hel"), AIMessageChunk(content="Good morning")
+    >>> (before + StreamResetChunk(content="") + after).content
+    'Good morning'
+    """
+
+    def __radd__(self, other: object) -> AIMessageChunk:
+        """Throw away what was added up. Python asks here first, this being the subclass."""
+        return self._plain()
+
+    @override
+    def _plain(self) -> AIMessageChunk:
+        return AIMessageChunk(content="", id=self.id)
 
 
 def reset_facts(reset: StreamReset) -> dict[str, str]:
@@ -36,62 +74,26 @@ def reset_facts(reset: StreamReset) -> dict[str, str]:
     return {"candidate": reset.candidate, "partial": reset.partial, "error": error}
 
 
-class StreamResetChunk(AIMessageChunk):
-    """Stands in a stream where another model starts anew: the text before it is void.
-
-    It has no content. Adding it to the chunks before it throws them away, so that the usual sum
-    over a stream is the second model's answer alone. Who shows text while it comes clears it
-    here. Its `response_metadata["easyrag_reset"]` has `candidate`, `partial` and `error`.
-
-    >>> from langchain_core.messages import AIMessageChunk
-    >>> before, after = AIMessageChunk("Hel"), AIMessageChunk("Good morning")
-    >>> (before + StreamResetChunk("") + after).content
-    'Good morning'
-    """
-
-    @override
-    def __add__(self, other: Any) -> AIMessageChunk:  # type: ignore[override]
-        """Begin a sum; the chunk itself adds nothing."""
-        return _empty(self) + cast("AIMessageChunk", other)
-
-    def __radd__(self, other: object) -> AIMessageChunk:
-        """Throw away what was added up. Python asks here first, this being the subclass."""
-        return _empty(self)
-
-
-class RoutedGenerationChunk(ChatGenerationChunk):
-    """A chunk as LangChain adds it up itself: all at once, by the first one's `+`."""
-
-    @override
-    def __add__(self, other: Any) -> ChatGenerationChunk:
-        """Add what comes after the last reset."""
-        chunks = [self, *(other if isinstance(other, list) else [other])]
-        resets = [n for n, each in enumerate(chunks) if isinstance(each.message, StreamResetChunk)]
-        first, *rest = [_plain(each) for each in chunks[resets[-1] if resets else 0 :]]
-        return first + rest if rest else first
-
-
-def generation_chunk(given: AIMessageChunk | StreamReset) -> RoutedGenerationChunk:
-    """Take what a router gives for what `_stream` gives.
+def reset_chunk(reset: StreamReset) -> StreamResetChunk:
+    """Take a reset for a chunk.
 
     Args:
-        given: A chunk or a reset.
+        reset: The router's word.
 
     Returns:
-        Either as a chunk.
+        The chunk.
     """
-    if isinstance(given, AIMessageChunk):
-        return RoutedGenerationChunk(message=given)
-    metadata = {"easyrag_reset": reset_facts(given)}
-    return RoutedGenerationChunk(message=StreamResetChunk(content="", response_metadata=metadata))
+    metadata = {"easyrag_reset": reset_facts(reset)}
+    return StreamResetChunk(content="", response_metadata=metadata)
 
 
-def _empty(reset: AIMessageChunk) -> AIMessageChunk:
-    return AIMessageChunk(content="", id=reset.id)
+def voidable(chunk: AIMessageChunk) -> AIMessageChunk:
+    """Make a chunk one that a reset may follow.
 
+    Args:
+        chunk: Any chunk.
 
-def _plain(chunk: ChatGenerationChunk) -> ChatGenerationChunk:
-    message = chunk.message
-    if isinstance(message, StreamResetChunk):
-        message = _empty(message)
-    return ChatGenerationChunk(message=message, generation_info=chunk.generation_info)
+    Returns:
+        The same as a chunk whose sum heeds resets.
+    """
+    return _VoidableChunk.model_construct(**dict(chunk))

@@ -30,8 +30,9 @@ from langchain_easyrag.chat_models._requests import BoundTools, Request, aclose,
 from langchain_easyrag.chat_models._runs import ChildRuns, nested_in, runs_in
 from langchain_easyrag.chat_models.resets import (
     RESET_EVENT,
-    generation_chunk,
+    reset_chunk,
     reset_facts,
+    voidable,
 )
 from langchain_easyrag.chat_models.structured import RoutedStructuredOutput
 
@@ -174,7 +175,7 @@ class RoutedChatModel(ConfiguredChatModel):
         for given in self._router.stream(request.open, READER, **route):
             if isinstance(given, StreamReset) and inside is not None:
                 dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield generation_chunk(given)
+            yield self._part(given)
 
     @override
     async def _astream(
@@ -192,7 +193,7 @@ class RoutedChatModel(ConfiguredChatModel):
         async for given in stream:
             if isinstance(given, StreamReset) and inside is not None:
                 await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield generation_chunk(given)
+            yield self._part(given)
 
     @override
     def bind_tools(
@@ -262,6 +263,13 @@ class RoutedChatModel(ConfiguredChatModel):
         request = Request.of(messages, stop or self.stop, settings, runs)
         known = frozenset().union(*(each.capabilities for each in self._router.candidates))
         return request, {"wants": wanted(messages, given, known), "model": given.get("model")}
+
+    def _part(self, given: AIMessageChunk | StreamReset) -> ChatGenerationChunk:
+        if isinstance(given, StreamReset):
+            return ChatGenerationChunk(message=reset_chunk(given))
+        return ChatGenerationChunk(
+            message=voidable(given) if self.mid_stream == "restart" else given
+        )
 
 
 def _result(message: AIMessage) -> ChatResult:

@@ -1,17 +1,14 @@
-"""What the tests of routed models share: real clients on loopback, and handlers that listen."""
+"""What the tests of routed models share: real clients on loopback."""
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI
 
 from tests.http_clients import http_clients
 
-__all__ = ["TOOL", "Listener", "http_clients", "openai_model", "total"]
+__all__ = ["TOOL", "http_clients", "openai_model"]
 
 TOOL: Any = {
     "type": "function",
@@ -37,35 +34,3 @@ def openai_model(url, http, **settings) -> Any:
             **settings,
         }
     )
-
-
-def total(chunks):
-    """The sum over a stream, as a consumer takes it."""
-    return reduce(add, chunks)
-
-
-class Listener(BaseCallbackHandler):
-    """A handler that knows nothing of trees: writes down what it hears."""
-
-    def __init__(self):
-        self.starts = []
-        self.tokens = []
-        self.ends = []
-        self.errors = []
-        self.custom = []
-
-    def on_chat_model_start(self, serialized, messages, *, run_id, parent_run_id=None, **kwargs):
-        told = {"run": run_id, "parent": parent_run_id, **kwargs}
-        self.starts.append(told)
-
-    def on_llm_new_token(self, token, **kwargs):
-        self.tokens.append(token)
-
-    def on_llm_end(self, response, *, run_id, **kwargs):
-        self.ends.append((run_id, response.generations[0][0].message))
-
-    def on_llm_error(self, error, *, run_id, **kwargs):
-        self.errors.append((run_id, error))
-
-    def on_custom_event(self, name, data, *, run_id, **kwargs):
-        self.custom.append((name, data, run_id))

@@ -11,6 +11,7 @@ import pytest
 
 from easyrag_core import CircuitBreaker, ModelCandidate, StreamInterruptedError
 from langchain_easyrag import RoutedChatModel
+from tests.langchain_adapter.listener import total
 from tests.openai_server import (
     CUT,
     HANG,
@@ -29,7 +30,7 @@ from tests.openai_server import (
 pytest.importorskip("langchain_openai")
 pytest.importorskip("httpx")
 
-from tests.langchain_adapter.routed import TOOL, http_clients, openai_model, total
+from tests.langchain_adapter.routed import TOOL, http_clients, openai_model  # noqa: E402
 
 SHORT = 0.15
 TOKENS = [f"t{number} " for number in range(20)]
