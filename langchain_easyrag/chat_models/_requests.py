@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessageChunk, BaseMessage
-    from langchain_core.runnables import Runnable
+    from langchain_core.runnables import Runnable, RunnableConfig
 
     from easyrag_core import ModelCandidate
     from langchain_easyrag.chat_models._runs import ChildRuns
@@ -115,15 +115,15 @@ class Request:
 
     def ask(self, candidate: ModelCandidate[BaseChatModel]) -> AIMessage:
         """Get a whole answer."""
-        asked = self._begin(candidate)
-        with self.runs.entered():
-            answer = asked.invoke(self.messages, self.runs.config(candidate.name), **self.settings)
+        asked, config = self._begin(candidate)
+        with self.runs.entered(config):
+            answer = asked.invoke(self.messages, config, **self.settings)
         return self._signed(answer, candidate.name)
 
     async def aask(self, candidate: ModelCandidate[BaseChatModel]) -> AIMessage:
         """Get a whole answer: the async twin of `ask`."""
-        asked, config = self._begin(candidate), self.runs.config(candidate.name)
-        with self.runs.entered():
+        asked, config = self._begin(candidate)
+        with self.runs.entered(config):
             answer = await asked.ainvoke(self.messages, config, **self.settings)
         return self._signed(answer, candidate.name)
 
@@ -131,10 +131,10 @@ class Request:
         self, candidate: ModelCandidate[BaseChatModel], prefill: str
     ) -> Iterator[AIMessageChunk]:
         """Get an answer in chunks, of which the last tells who gave it."""
-        asked, config = self._begin(candidate), self.runs.config(candidate.name)
+        asked, config = self._begin(candidate)
         stream = asked.stream(self._with(prefill), config, **self.settings)
         try:
-            while (chunk := self._next(stream)) is not _END:
+            while (chunk := self._next(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
         finally:
             _close(stream)
@@ -143,27 +143,30 @@ class Request:
         self, candidate: ModelCandidate[BaseChatModel], prefill: str
     ) -> AsyncIterator[AIMessageChunk]:
         """Get an answer in chunks: the async twin of `open`."""
-        asked, config = self._begin(candidate), self.runs.config(candidate.name)
+        asked, config = self._begin(candidate)
         stream = asked.astream(self._with(prefill), config, **self.settings)
         try:
-            while (chunk := await self._anext(stream)) is not _END:
+            while (chunk := await self._anext(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
         finally:
             await aclose(stream)
 
-    def _begin(self, candidate: ModelCandidate[BaseChatModel]) -> Runnable[Any, AIMessage]:
+    def _begin(
+        self, candidate: ModelCandidate[BaseChatModel]
+    ) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:
         self.asked.append(candidate.name)
-        return self.forms.get(candidate.name, candidate.model)
+        asked = self.forms.get(candidate.name, candidate.model)
+        return asked, self.runs.config(candidate.name)
 
     def _with(self, prefill: str) -> Sequence[BaseMessage]:
         return [*self.messages, AIMessage(prefill)] if prefill else self.messages
 
-    def _next(self, stream: Iterator[Any]) -> Any:
-        with self.runs.entered():
+    def _next(self, stream: Iterator[Any], config: RunnableConfig) -> Any:
+        with self.runs.entered(config):
             return next(stream, _END)
 
-    async def _anext(self, stream: AsyncIterator[Any]) -> Any:
-        with self.runs.entered():
+    async def _anext(self, stream: AsyncIterator[Any], config: RunnableConfig) -> Any:
+        with self.runs.entered(config):
             return await anext(stream, _END)
 
     def _part(self, message: AIMessage, name: str) -> AIMessageChunk:

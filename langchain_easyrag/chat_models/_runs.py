@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.callbacks.manager import AsyncRunManager
 from langchain_core.outputs import ChatGeneration, LLMResult
-from langchain_core.runnables.config import RunnableConfig, ensure_config
+from langchain_core.runnables.config import (
+    RunnableConfig,
+    ensure_config,
+    var_child_runnable_config,
+)
 from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
 try:
@@ -27,6 +31,7 @@ except ImportError:  # langchain-core had none of its own at first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextvars import ContextVar
     from uuid import UUID
 
     from langchain_core.callbacks import BaseCallbackHandler
@@ -116,9 +121,20 @@ class ChildRuns:
         return {**self._config, "metadata": metadata}
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Keep the handlers replaced also where they come by a context variable."""
-        tokens = [(var, var.set(handler)) for var, handler in self._hooks]
+    def entered(self, config: RunnableConfig) -> Iterator[None]:
+        """Make a candidate's config the one around it.
+
+        A binding, and whatever has handlers from a context variable, would otherwise be told
+        of the run around ours.
+
+        Args:
+            config: From `config`.
+        """
+        pairs: list[tuple[ContextVar[Any], Any]] = [
+            (var_child_runnable_config, config),
+            *self._hooks,
+        ]
+        tokens = [(var, var.set(value)) for var, value in pairs]
         try:
             yield
         finally:
