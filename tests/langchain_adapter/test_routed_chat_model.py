@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from easyrag_core import (
     CircuitBreaker,
@@ -36,8 +36,8 @@ class Scripted(BaseChatModel):
     """Says its parts: strings, chunks, or errors to raise; has usage, and no tools."""
 
     model_name: str = "scripted"
-    parts: list[Any] = []
-    asked: list[Any] = []
+    parts: list[Any] = Field(default_factory=list)
+    asked: list[Any] = Field(default_factory=list)
 
     @property
     def _llm_type(self):
@@ -70,7 +70,7 @@ class Able(Scripted):
 
 
 def said(*parts, name="a", kind=Scripted):
-    return kind(model_name=name, parts=list(parts), asked=[])
+    return kind(model_name=name, parts=list(parts))
 
 
 def dead(name="dead", kind=Scripted):

@@ -30,7 +30,7 @@ from tests.openai_server import (
 pytest.importorskip("langchain_openai")
 pytest.importorskip("httpx")
 
-from tests.langchain_adapter.routed import TOOL, http_clients, openai_model  # noqa: E402
+from tests.langchain_adapter.routed import TOOL, http_clients, openai_model
 
 SHORT = 0.15
 TOKENS = [f"t{number} " for number in range(20)]

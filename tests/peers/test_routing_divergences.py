@@ -21,8 +21,8 @@ from tests.openai_server import (
 
 pytest.importorskip("langchain_openai")
 
-from tests.langchain_adapter.listener import Listener, total  # noqa: E402
-from tests.langchain_adapter.routed import TOOL, http_clients, openai_model  # noqa: E402
+from tests.langchain_adapter.listener import Listener, total
+from tests.langchain_adapter.routed import TOOL, http_clients, openai_model
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_divergence_an_empty_first_chunk_disarms_fallbacks(both):
         with OpenAIServer(Stream([end])) as bad, OpenAIServer(Reply("two")) as good:
             ours, theirs = both(bad, good)
             assert total(ours.stream("Hi")).text == "two"
-            with pytest.raises(Exception, match="closed|Expecting"):
+            with pytest.raises(Exception, match=r"closed|Expecting"):
                 list(theirs.stream("Hi"))
 
 
