@@ -32,39 +32,42 @@ __all__ = ["ConfiguredChatModel"]
 
 
 class ConfiguredChatModel(BaseChatModel, ABC):
-    """A chat model that has a router, and does not use it yet."""
+    """A chat model that has a router, and does not use it yet.
 
-    candidates: tuple[Any, ...]
+    What the router is made of cannot be changed afterwards: it would change nothing.
+    """
+
+    candidates: tuple[Any, ...] = Field(frozen=True, repr=False)
     """The models, as `ModelCandidate`."""
 
-    breaker: CircuitBreaker | None = None
+    breaker: CircuitBreaker | None = Field(default=None, frozen=True)
     """Its settings and its clock are those of each candidate's own breaker."""
 
-    first_token_timeout: float | None = 60.0
+    first_token_timeout: float | None = Field(default=60.0, frozen=True)
     """Seconds until the first content of a stream; `None` for no limit."""
 
-    stall_timeout: float | None = None
+    stall_timeout: float | None = Field(default=None, frozen=True)
     """Seconds between the chunks of a stream after that; `None` for no limit."""
 
-    total_timeout: float | None = None
+    total_timeout: float | None = Field(default=None, frozen=True)
     """Seconds for one candidate's whole answer; `None` for no limit."""
 
-    empty: Literal["failure", "accept"] = "failure"
+    empty: Literal["failure", "accept"] = Field(default="failure", frozen=True)
     """Whether a blank answer is a failure, or to be taken as it is."""
 
-    mid_stream: Literal["raise", "restart", "continue"] = "raise"
+    mid_stream: Literal["raise", "restart", "continue"] = Field(default="raise", frozen=True)
     """What happens when a stream breaks after its first content."""
 
-    moving_kinds: Collection[str] = MOVING_KINDS
+    moving_kinds: Collection[str] = Field(default=MOVING_KINDS, frozen=True)
     """The failures after which the next candidate is asked."""
 
-    counted_kinds: Collection[str] = COUNTED_KINDS
+    counted_kinds: Collection[str] = Field(default=COUNTED_KINDS, frozen=True)
     """The failures that a circuit breaker counts."""
 
-    classify: Callable[..., Any] | None = Field(default=None, exclude=True)
+    classify: Callable[..., Any] | None = Field(default=None, exclude=True, frozen=True)
     """A word on errors that goes before ours: from an exception to a `Failure`, or `None`."""
 
-    on_event: Callable[..., Any] | None = Field(default=None, exclude=True)
+    on_event: Callable[..., Any] | None = Field(default=None, exclude=True, frozen=True)
     """Is told the router's events."""
 
     temperature: float | None = None
@@ -151,6 +154,12 @@ class ConfiguredChatModel(BaseChatModel, ABC):
         params = super()._get_ls_params(stop=stop, **named)
         params["ls_provider"] = "easyrag"
         return params
+
+    @override
+    def __repr_args__(self) -> Any:
+        # Names only: each run is told our text, and models are long and may have secrets.
+        names = [each.name for each in self._router.candidates]
+        return [("candidates", names), *super().__repr_args__()]
 
     def _able(self, capability: str) -> list[ModelCandidate[BaseChatModel]]:
         able = [each for each in self._router.candidates if capability in each.capabilities]

@@ -136,6 +136,7 @@ class RoutedChatModel(ConfiguredChatModel):
     ) -> tuple[RoutedChatModel, RunnableConfig]:
         """Take the model as it is in one run: `_stream` is not told in which run it is."""
         own, runs = nested_in(config, kind)
+        _ = self._serialized  # is kept once it is made, and comes with the copy
         inside = self.model_copy()
         inside._runs, inside._streams = runs, []  # noqa: SLF001 - a copy of ourselves
         return inside, own

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import closing
+from statistics import median
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from langchain_core.caches import InMemoryCache
@@ -12,10 +16,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.tools import tool
+from langchain_core.tracers.context import tracing_v2_enabled
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
-from pydantic import BaseModel, Field
+from langsmith import Client
+from pydantic import BaseModel, Field, ValidationError
 
 from easyrag_core import (
     CircuitBreaker,
@@ -161,6 +168,37 @@ def test_settings_reach_every_candidate():
     model.bind(seed=7).invoke("Hi", max_tokens=5)
     expected = {"temperature": 0.5, "stop": ["."], "seed": 7, "max_tokens": 5}
     assert [settings for _, settings in first.asked + second.asked] == [expected] * 2
+
+
+def test_settings_of_the_router_stay_as_they_are():
+    """A change that would change nothing is refused; a configured one makes a router anew."""
+    model = RoutedChatModel([said("x")])
+    with pytest.raises(ValidationError, match="frozen"):
+        model.total_timeout = 3.0
+    late = model.configurable_fields(empty=ConfigurableField("empty"))
+    assert late.invoke("Hi", {"configurable": {"empty": "accept"}}).text == "x"
+
+
+def test_it_is_shown_by_the_names_of_its_models():
+    """What is shown goes into each trace: it stays short, and keeps keys to itself."""
+    models = [said("secret", name=f"m{n}") for n in range(3)]
+    assert "['m0', 'm1', 'm2']" in repr(RoutedChatModel(models))
+    assert "secret" not in repr(RoutedChatModel(models))
+
+
+def test_it_costs_less_than_a_millisecond_before_the_first_token():
+    """At the median, its own thread included, over what the model alone takes."""
+
+    def seconds(model):
+        begun = time.process_time()
+        with closing(model.stream("Hi")) as stream:
+            next(stream)
+        return time.process_time() - begun
+
+    alone = FakeListChatModel(responses=["x"])
+    routed = RoutedChatModel([alone, said("never")])
+    pairs = [(seconds(alone), seconds(routed)) for _ in range(60)]
+    assert median(ours - theirs for theirs, ours in pairs) < 0.001
 
 
 # What counts as an answer.
@@ -335,6 +373,18 @@ def test_our_run_is_a_child_of_the_chain():
     assert ours.name == "RoutedChatModel"
     assert [run.run_type for run in ours.child_runs] == ["llm", "llm"]
     assert ["refused" in (run.error or "") for run in ours.child_runs] == [True, False]
+
+
+def test_langsmith_is_told_one_tree(ask):
+    """Switched on by its context, as by its variables: each try hangs under our run."""
+    client = MagicMock(spec=Client, tracing_queue=None)
+    with tracing_v2_enabled(client=client):
+        ask(RoutedChatModel([dead("a"), said("x", name="b")]))
+        wait_for_all_tracers()
+    ours, *theirs = [call.kwargs for call in client.create_run.call_args_list]
+    assert ours.get("parent_run_id") is None
+    assert [each["parent_run_id"] for each in theirs] == [ours["id"]] * 2
+    assert all(each["dotted_order"].startswith(ours["dotted_order"]) for each in theirs)
 
 
 def test_tokens_are_heard_once_by_who_streams():
