@@ -23,7 +23,7 @@ from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from easyrag_core import StreamReset
+from easyrag_core import StreamInterruptedError, StreamReset
 from langchain_easyrag.chat_models._configured import ConfiguredChatModel
 from langchain_easyrag.chat_models._reading import READER, is_blank
 from langchain_easyrag.chat_models._requests import BoundTools, Request, aclose, wanted
@@ -57,7 +57,9 @@ class RoutedChatModel(ConfiguredChatModel):
 
     With `mid_stream="restart"` a `StreamResetChunk` stands where another model begins anew, and
     the custom event `easyrag_stream_reset` is dispatched. The sum over the stream is the second
-    answer alone. With `"continue"` the next model is sent the partial answer as the last message.
+    answer alone. Events of `version="v3"` cannot be taken back: there a reset is raised as a
+    `StreamInterruptedError`. With `"continue"` the next model is sent the partial answer as the
+    last message.
 
     Instantiate:
         ```python
@@ -174,9 +176,10 @@ class RoutedChatModel(ConfiguredChatModel):
         request, route = self._asked(messages, stop, run_manager, kwargs)
         inside = request.runs.parent
         for given in self._router.stream(request.open, READER, **route):
+            part = self._part(given, run_manager)
             if isinstance(given, StreamReset) and inside is not None:
                 dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield self._part(given)
+            yield part
 
     @override
     async def _astream(
@@ -192,9 +195,10 @@ class RoutedChatModel(ConfiguredChatModel):
         if self._runs is not None:
             self._streams.append(stream)
         async for given in stream:
+            part = self._part(given, run_manager)
             if isinstance(given, StreamReset) and inside is not None:
                 await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield self._part(given)
+            yield part
 
     @override
     def bind_tools(
@@ -265,12 +269,19 @@ class RoutedChatModel(ConfiguredChatModel):
         known = frozenset().union(*(each.capabilities for each in self._router.candidates))
         return request, {"wants": wanted(messages, given, known), "model": given.get("model")}
 
-    def _part(self, given: AIMessageChunk | StreamReset) -> ChatGenerationChunk:
-        if isinstance(given, StreamReset):
-            return ChatGenerationChunk(message=reset_chunk(given))
-        return ChatGenerationChunk(
-            message=voidable(given) if self.mid_stream == "restart" else given
-        )
+    def _part(
+        self,
+        given: AIMessageChunk | StreamReset,
+        run_manager: CallbackManagerForLLMRun | AsyncCallbackManagerForLLMRun | None,
+    ) -> ChatGenerationChunk:
+        if not isinstance(given, StreamReset):
+            message = voidable(given) if self.mid_stream == "restart" else given
+            return ChatGenerationChunk(message=message)
+        # LangChain hands its run over where it adds up protocol events (`version="v3"`), and
+        # those have no word for a reset: both answers would end up as one.
+        if run_manager is not None:
+            raise StreamInterruptedError(given.partial) from given.error
+        return ChatGenerationChunk(message=reset_chunk(given))
 
 
 def _result(message: AIMessage) -> ChatResult:

@@ -333,6 +333,17 @@ async def test_astream_events_tell_of_a_reset_and_of_each_token_once():
     assert events[-1]["data"]["output"].text == "Good day"
 
 
+@pytest.mark.filterwarnings("ignore:The method `BaseChatModel")
+async def test_events_that_cannot_be_taken_back_are_not_begun_anew():
+    """Two answers would be one: the third version of events has no word for a reset."""
+    model = RoutedChatModel([said("Hel", OSError("cut")), said("Good")], mid_stream="restart")
+    with pytest.raises(StreamInterruptedError) as error:
+        _ = model.stream_events("Hi", version="v3").output
+    assert error.value.partial == "Hel"
+    with pytest.raises(StreamInterruptedError):
+        await (await model.astream_events("Hi", version="v3")).output
+
+
 def test_a_broken_stream_raises_with_its_text():
     """By default nothing is said twice, and nothing is lost."""
     with pytest.raises(StreamInterruptedError) as error:
@@ -445,6 +456,28 @@ def test_each_candidate_binds_its_own_tools():
     assert deaf.asked == []
     with pytest.raises(InvalidParameterError, match="tools"):
         RoutedChatModel([deaf]).bind_tools([weather])
+
+
+def test_bound_tools_survive_what_is_bound_with_them():
+    """A config, a further setting, a chain; and a call without a run of its own."""
+    second = said("two", name="b", kind=Able)
+    bound = RoutedChatModel([dead("a", Able), second]).bind_tools([weather])
+    bound.with_config(tags=["t"]).bind(seed=3).invoke("Hi")
+    list((RunnableLambda(lambda x: x) | bound).stream("Hi"))
+    bound.bound.generate([[HumanMessage("Hi")]], **bound.kwargs)
+    expected = {"bound": ["b weather"]}
+    assert [given for _, given in second.asked] == [expected | {"seed": 3}, expected, expected]
+
+
+def test_a_candidate_that_does_not_stream_gives_one_chunk():
+    """With its tool calls, its usage and its name."""
+    whole = said("x", city('{"name": "Oslo"}'), name="a")
+    whole.disable_streaming = True
+    [chunk, *rest] = [c for c in RoutedChatModel([whole]).stream("Hi") if c.content or c.tool_calls]
+    assert rest == []
+    assert (chunk.text, chunk.tool_calls[0]["args"]) == ("x", {"name": "Oslo"})
+    assert chunk.usage_metadata == USAGE
+    assert chunk.response_metadata["easyrag"]["candidate"] == "a"
 
 
 class City(BaseModel):
