@@ -11,11 +11,16 @@ for _package in ("langchain_core", "langchain_text_splitters"):
         raise MissingDependencyError(_package.replace("_", "-"), "langchain")
 
 from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
+from langchain_easyrag.chat_models import (  # noqa: E402
+    RoutedChatModel,
+    StreamResetChunk,
+)
 from langchain_easyrag.document_compressors import (  # noqa: E402
     AutoMergingCompressor,
     MMRCompressor,
     ParentExpansionCompressor,
 )
+from langchain_easyrag.embeddings import RoutedEmbeddings  # noqa: E402
 from langchain_easyrag.evaluation import acompare, compare  # noqa: E402
 from langchain_easyrag.explanation import explain  # noqa: E402
 from langchain_easyrag.retrievers import (  # noqa: E402
@@ -51,6 +56,9 @@ __all__ = [
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
     "PipelineRetriever",
+    "RoutedChatModel",
+    "RoutedEmbeddings",
+    "StreamResetChunk",
     "acompare",
     "chunk_key",
     "compare",

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import openai
 from langchain_openai import ChatOpenAI
 from llama_index.core.llms import ChatMessage
 from llama_index.llms.openai_like import OpenAILike
 
 from easyrag_core import DeltaReader
+from tests.http_clients import http_clients
+
+__all__ = ["CLIENTS", "http_clients"]
 
 QUESTION = "Hi"
 ASKED: Any = [{"role": "user", "content": QUESTION}]
 TOOL = {"name": "weather", "description": "The weather.", "parameters": {"type": "object"}}
 TOOLS: Any = [{"type": "function", "function": TOOL}]
-
-
-@dataclass(frozen=True)
-class Http:
-    """What all clients of a test speak through, so that all of it is closed with the test."""
-
-    plain: httpx.Client
-    awaited: httpx.AsyncClient
-    runner: asyncio.Runner
-
-
-@contextmanager
-def http_clients():
-    # Nothing is encrypted on loopback, and reading certificates takes most of a test.
-    with httpx.Client(verify=False) as plain, asyncio.Runner() as runner:
-        http = Http(plain, httpx.AsyncClient(verify=False), runner)
-        try:
-            yield http
-        finally:
-            runner.run(http.awaited.aclose())
 
 
 def _reader(text_of, more):

@@ -1,0 +1,150 @@
+"""Embedding models that are one model in several places, each behind a circuit breaker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+from typing_extensions import override
+
+from easyrag_core import DimensionMismatchError, InvalidParameterError, ModelCandidate, ModelRouter
+from langchain_easyrag._members import given_candidates, model_name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from easyrag_core import CircuitBreaker, EventHandler, RoutingSnapshot
+    from easyrag_core.routing.failures import Classifier
+
+__all__ = ["RoutedEmbeddings"]
+
+
+class RoutedEmbeddings(Embeddings):
+    """Ask one place after the other for the vectors of one embedding model.
+
+    Vectors of two models cannot be compared, so the members have to be the same model: another
+    provider, region or server of it. Members whose model names or whose numbers of dimensions
+    differ are refused. The first vector settles how many dimensions there are; a member that
+    then gives another number has failed, and what it gave is never handed on.
+
+    Instantiate:
+        ```python
+        from langchain_easyrag import RoutedEmbeddings
+
+        first = OpenAIEmbeddings(model="text-embedding-3-small", base_url="https://one.example/v1")
+        second = OpenAIEmbeddings(model="text-embedding-3-small", base_url="https://two.example/v1")
+        embeddings = RoutedEmbeddings([first, second], total_timeout=10)
+        ```
+    """
+
+    def __init__(
+        self,
+        models: Iterable[Embeddings] | None = None,
+        *,
+        candidates: Iterable[ModelCandidate[Embeddings]] | None = None,
+        same_model: bool = False,
+        dimensions: int | None = None,
+        breaker: CircuitBreaker | None = None,
+        total_timeout: float | None = 60.0,
+        classify: Classifier | None = None,
+        on_event: EventHandler | None = None,
+    ) -> None:
+        """Check the settings; nobody is asked yet.
+
+        Args:
+            models: Embedding models, in the order in which they are asked.
+            candidates: Instead of `models`: with names, priorities and timeouts of your own.
+            same_model: You vouch for it that they are one model under different names, as
+                deployments are.
+            dimensions: How many dimensions the vectors have, where it is known: an index that is
+                there already is then safe from the first vector on.
+            breaker: Its settings and its clock are those of each member's own breaker.
+            total_timeout: Seconds for one member's answer; `None` for no limit.
+            classify: A word on errors that goes before ours.
+            on_event: Is told the router's events.
+
+        Raises:
+            InvalidParameterError: The members are not one model as far as can be told, or a
+                setting is not as above.
+        """
+        members: tuple[ModelCandidate[Embeddings], ...] = given_candidates(
+            models, candidates, kind=Embeddings, capabilities=lambda _: frozenset()
+        )
+        if not same_model:
+            _check_one("model names", [model_name_of(each.model) for each in members])
+        told = [getattr(each.model, "dimensions", None) for each in members]
+        _check_one("numbers of dimensions", [dimensions, *told])
+        self._dimensions = next((size for size in [dimensions, *told] if size), None)
+        self._router = ModelRouter(
+            members,
+            breaker=breaker,
+            total_timeout=total_timeout,
+            classify=classify,
+            on_event=on_event,
+        )
+
+    @property
+    def router(self) -> ModelRouter[Embeddings]:
+        """The router behind it."""
+        return self._router
+
+    def snapshot(self) -> RoutingSnapshot:
+        """Tell how all members stand.
+
+        Returns:
+            Plain JSON types, which a notebook shows as a table; see `ModelRouter.snapshot`.
+        """
+        return self._router.snapshot()
+
+    @override
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self._ask(lambda model: model.embed_documents(texts), len(texts))
+
+    @override
+    def embed_query(self, text: str) -> list[float]:
+        return self._ask(lambda model: [model.embed_query(text)], 1)[0]
+
+    @override
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        return await self._aask(lambda model: model.aembed_documents(texts), len(texts))
+
+    @override
+    async def aembed_query(self, text: str) -> list[float]:
+        async def ask(model: Embeddings) -> list[list[float]]:
+            return [await model.aembed_query(text)]
+
+        return (await self._aask(ask, 1))[0]
+
+    def _ask(
+        self, embed: Callable[[Embeddings], list[list[float]]], size: int
+    ) -> list[list[float]]:
+        def run(candidate: ModelCandidate[Embeddings]) -> list[list[float]]:
+            return self._checked(embed(candidate.model), size, candidate.name)
+
+        return self._router.call(run) if size else []
+
+    async def _aask(
+        self, embed: Callable[[Embeddings], Awaitable[list[list[float]]]], size: int
+    ) -> list[list[float]]:
+        async def run(candidate: ModelCandidate[Embeddings]) -> list[list[float]]:
+            return self._checked(await embed(candidate.model), size, candidate.name)
+
+        return await self._router.acall(run) if size else []
+
+    def _checked(self, vectors: list[list[float]], size: int, name: str) -> list[list[float]]:
+        """Refuse vectors of another space, and answers that are short of some."""
+        if len(vectors) != size:
+            raise ValueError(f"{name!r} gave {len(vectors)} vectors for {size} texts")
+        expected = self._dimensions or len(vectors[0])
+        for vector in vectors:
+            if len(vector) != expected or not expected:
+                raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
+        self._dimensions = expected
+        return vectors
+
+
+def _check_one(what: str, told: Sequence[Any]) -> None:
+    known = {each for each in told if each is not None}
+    if len(known) > 1:
+        allowed = f"their {what} differ; members share one vector space, so give one model only"
+        raise InvalidParameterError("models", sorted(map(str, known)), allowed)
