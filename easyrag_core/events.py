@@ -51,6 +51,7 @@ def emit(
     attributes: Mapping[str, AttributeValue] | None = None,
     *,
     seconds: float = 0.0,
+    ended_at: float | None = None,
 ) -> None:
     """Hand an event to who listens. Who fails to listen is logged and stops nothing.
 
@@ -59,6 +60,7 @@ def emit(
         name: The event's name.
         attributes: The event's attributes.
         seconds: How long it took; 0 for a moment.
+        ended_at: When it ended, in seconds since 1970; now, if not given.
 
     >>> heard = []
     >>> emit(heard.append, "easyrag.channel", {"easyrag.channel.name": "bm25"}, seconds=0.5)
@@ -68,6 +70,7 @@ def emit(
     if handler is None:
         return
     try:
-        handler(Event(name, dict(attributes or {}), seconds))
+        ended = time.time() if ended_at is None else ended_at
+        handler(Event(name, dict(attributes or {}), seconds, ended))
     except Exception:
         _logger.warning("An event handler failed on %r", name, exc_info=True)

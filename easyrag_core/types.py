@@ -1,4 +1,4 @@
-"""What a chunk and a hit are: the two values that every room exchanges."""
+"""What a chunk, a hit and a stage are: the values that every room exchanges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["ChannelScore", "Chunk", "Hit", "LengthFunction"]
+__all__ = ["ChannelScore", "Chunk", "Hit", "LengthFunction", "StageFacts"]
 
 LengthFunction: TypeAlias = Callable[[str], int]
 """Measures a text: `len`, a token counter, anything. It may be slow and not additive."""
@@ -88,3 +88,34 @@ class Hit:
     channels: Mapping[str, ChannelScore] = field(default_factory=dict, hash=False)
     query: str | None = None
     reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """What one stage of a retrieval did: a channel, the fusion, a postprocessor.
+
+    Attributes:
+        name: The stage's name; a channel's is the one under which its hits carry their rank.
+        taken: Ids that went in, best first; none for a channel, which only gives.
+        given: Ids that came out, best first.
+        seconds: How long it took.
+        error: How it failed, as `repr` tells the exception; `None` where it did not.
+        notes: Id to what the stage did to it, in words: a gain, a merge, why it was left out.
+    """
+
+    name: str
+    taken: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    seconds: float = 0.0
+    error: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Ids that went in and did not come out, in the order in which they went in.
+
+        >>> StageFacts("top 1", taken=("a", "b"), given=("a",)).dropped
+        ('b',)
+        """
+        given = frozenset(self.given)
+        return tuple(id_ for id_ in self.taken if id_ not in given)

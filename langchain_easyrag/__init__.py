@@ -12,6 +12,7 @@ for _package in ("langchain_core", "langchain_text_splitters"):
 
 from langchain_easyrag._identity import chunk_key  # noqa: E402 - after the check above
 from langchain_easyrag.document_compressors import (  # noqa: E402
+    AutoMergingCompressor,
     MMRCompressor,
     ParentExpansionCompressor,
 )
@@ -21,9 +22,10 @@ from langchain_easyrag.retrievers import (  # noqa: E402
     HybridRetriever,
     MMRRetriever,
     ParentChildRetriever,
+    PipelineRetriever,
     fuse_documents,
 )
-from langchain_easyrag.stores import ChunkDocstore  # noqa: E402
+from langchain_easyrag.stores import ChunkDocstore, DocstoreChunkStore  # noqa: E402
 from langchain_easyrag.text_splitters import (  # noqa: E402
     CodeTextSplitter,
     DocumentTextSplitter,
@@ -32,9 +34,11 @@ from langchain_easyrag.text_splitters import (  # noqa: E402
 )
 
 __all__ = [
+    "AutoMergingCompressor",
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",
+    "DocstoreChunkStore",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",
@@ -44,6 +48,7 @@ __all__ = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "PipelineRetriever",
     "chunk_key",
     "fuse_documents",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from easyrag_core import Chunk, InvalidParameterError
+from easyrag_core import Chunk
+from easyrag_core.index.store import chunk_from_record, record_of_chunk
 from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids, heading_path_of, own_text
 
@@ -27,10 +28,11 @@ __all__ = [
     "documents_of_pieces",
     "documents_of_scores",
     "documents_of_stored",
-    "documents_of_texts",
     "facts_of",
     "facts_of_fused",
     "given_score",
+    "kept_chunk",
+    "kept_document",
     "rows_of",
     "stored_documents",
     "with_facts",
@@ -40,51 +42,12 @@ __all__ = [
 FACTS_KEY = "easyrag"
 """The metadata key that holds what retrieval found out about a document."""
 
-T = TypeVar("T")
-
 _DOCUMENT_KIND = "document"
 _GIVEN_ID = "easyrag_given_id"
+_KEPT = "easyrag_chunk"
 
 
 # Chunks
-
-
-def documents_of_texts(
-    texts: Iterable[str],
-    metadatas: Iterable[dict[Any, Any] | None] | None = None,
-    ids: Iterable[str | None] | None = None,
-) -> list[Document]:
-    """Make one document per text.
-
-    Args:
-        texts: The texts.
-        metadatas: One dict per text, copied shallowly.
-        ids: One id per text; `None` for a document without.
-
-    Returns:
-        Documents in the order of the texts.
-
-    Raises:
-        InvalidParameterError: There are more or fewer metadata or ids than texts, or `texts` is
-            one string.
-    """
-    if isinstance(texts, str):
-        raise InvalidParameterError("texts", texts, "give a list of texts")
-    texts = list(texts)
-    given = _one_each("metadatas", metadatas, len(texts))
-    names = _one_each("ids", ids, len(texts))
-    return [
-        Document(text, id=id_, metadata=dict(metadata or {}))
-        for text, metadata, id_ in zip(texts, given, names, strict=True)
-    ]
-
-
-def _one_each(name: str, values: Iterable[T | None] | None, texts: int) -> list[T | None]:
-    found: list[T | None] = [None] * texts if values is None else list(values)
-    if len(found) != texts:
-        allowed = f"give one per text, there are {texts} texts"
-        raise InvalidParameterError(f"len({name})", len(found), allowed)
-    return found
 
 
 def documents_of_pieces(
@@ -278,6 +241,34 @@ def document_of_chunk(chunk: Chunk) -> Document:
     metadata = dict(chunk.metadata)
     given_id = metadata.pop(_GIVEN_ID, chunk.id)
     return Document(chunk.embedding_text, id=given_id, metadata=metadata)
+
+
+def kept_document(chunk: Chunk) -> Document:
+    """Make a document that a foreign store keeps in place of a chunk: readable, and exact.
+
+    Args:
+        chunk: A chunk.
+
+    Returns:
+        A document that shows its place, with the chunk under a metadata key of our own.
+    """
+    document = document_of_chunk(chunk)
+    document.metadata[_KEPT] = record_of_chunk(chunk)
+    return document
+
+
+def kept_chunk(document: Document, key: str) -> Chunk:
+    """Make a chunk of what a foreign store keeps.
+
+    Args:
+        document: One of `kept_document`, or any other.
+        key: The key under which it is kept.
+
+    Returns:
+        The chunk that went in, or one made of the document.
+    """
+    kept = document.metadata.get(_KEPT)
+    return chunk_of_document(document, key) if kept is None else chunk_from_record(kept, key)
 
 
 # Results

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from easyrag_core import InvalidParameterError
 
-__all__ = ["AnswerError", "as_documents", "given_documents", "is_listing"]
+__all__ = [
+    "AnswerError",
+    "as_documents",
+    "documents_of_texts",
+    "given_documents",
+    "is_listing",
+]
+
+T = TypeVar("T")
 
 # All of these can be iterated, and none of them gives what its writer meant by it.
 _NO_LISTING = (str, bytes, bytearray, Mapping, AbstractSet, BaseModel)
@@ -75,3 +83,41 @@ def _checked(
 
 def _kind(value: object) -> str:
     return "None" if value is None else f"one {type(value).__name__}"
+
+
+def documents_of_texts(
+    texts: Iterable[str],
+    metadatas: Iterable[dict[Any, Any] | None] | None = None,
+    ids: Iterable[str | None] | None = None,
+) -> list[Document]:
+    """Make one document per text.
+
+    Args:
+        texts: The texts.
+        metadatas: One dict per text, copied shallowly.
+        ids: One id per text; `None` for a document without.
+
+    Returns:
+        Documents in the order of the texts.
+
+    Raises:
+        InvalidParameterError: There are more or fewer metadata or ids than texts, or `texts` is
+            one string.
+    """
+    if isinstance(texts, str):
+        raise InvalidParameterError("texts", texts, "give a list of texts")
+    texts = list(texts)
+    given = _one_each("metadatas", metadatas, len(texts))
+    names = _one_each("ids", ids, len(texts))
+    return [
+        Document(text, id=id_, metadata=dict(metadata or {}))
+        for text, metadata, id_ in zip(texts, given, names, strict=True)
+    ]
+
+
+def _one_each(name: str, values: Iterable[T | None] | None, texts: int) -> list[T | None]:
+    found: list[T | None] = [None] * texts if values is None else list(values)
+    if len(found) != texts:
+        allowed = f"give one per text, there are {texts} texts"
+        raise InvalidParameterError(f"len({name})", len(found), allowed)
+    return found

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 from langchain_core.stores import BaseStore
 
-from easyrag_core import ChunkStore, HybridIndex, InvalidParameterError
+from easyrag_core import ChunkNotFoundError, ChunkStore, HybridIndex, InvalidParameterError
 from easyrag_core.ranking.expansion import expand_to_parents
+from easyrag_core.ranking.merging import MergedItem, adriven, driven, merge_by_reading
 from langchain_easyrag._convert import (
     document_of_chunk,
     facts_of,
@@ -24,15 +25,51 @@ from langchain_easyrag.stores import ChunkDocstore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from easyrag_core import Chunk
     from easyrag_core.ranking.expansion import ExpandedItem
+    from easyrag_core.ranking.merging import MergePlan
 
-__all__ = ["Families", "ParentStore"]
+    Merge: TypeAlias = "tuple[list[MergedItem], dict[str, Family]] | None"
+
+__all__ = ["Families", "Family", "FamilyKeys", "ParentStore"]
 
 _logger = logging.getLogger(__name__)
 
 _PLACE = ("start_index", "end_index", "start_line", "end_line")
+
+
+class Family(NamedTuple):
+    """A document that may have a parent and children.
+
+    Attributes:
+        document: The document.
+        parent: The id of its parent, if it has one.
+        children: The ids of all its children.
+    """
+
+    document: Document
+    parent: str | None
+    children: Sequence[str]
+
+
+class FamilyKeys(NamedTuple):
+    """The metadata keys under which documents name their parent and their children."""
+
+    parent: str
+    children: str
+
+    def family_of(self, document: Document) -> Family:
+        """Read what a document knows."""
+        parent = document.metadata.get(self.parent)
+        children = document.metadata.get(self.children)
+        listed = children if isinstance(children, list | tuple) else ()
+        return Family(
+            document,
+            parent if isinstance(parent, str) else None,
+            [child for child in listed if isinstance(child, str)],
+        )
 
 
 class ParentStore:
@@ -76,6 +113,35 @@ class ParentStore:
         if isinstance(self._store, BaseStore):
             return _copies(ids, await self._store.amget(ids))
         return await run_in_executor(None, self.read, ids)
+
+    def families(self, ids: Sequence[str], keys: FamilyKeys) -> dict[str, Family]:
+        """Look parents up with what they know of their families, in one batch.
+
+        A chunk that does not list its children is asked for them.
+
+        Args:
+            ids: The ids.
+            keys: Where documents name their parent and their children.
+
+        Returns:
+            Families by id; those that are not there are left out.
+
+        Raises:
+            InvalidParameterError: The store holds something else than documents.
+        """
+        families = {id_: keys.family_of(parent) for id_, parent in self.read(ids).items()}
+        if not isinstance(self._store, BaseStore):
+            for id_, family in families.items():
+                if not family.children:
+                    families[id_] = family._replace(children=self._store.children_of(id_))
+        return families
+
+    async def afamilies(self, ids: Sequence[str], keys: FamilyKeys) -> dict[str, Family]:
+        """Look parents up with their families: the async twin of `families`."""
+        if isinstance(self._store, BaseStore):
+            found = _copies(ids, await self._store.amget(ids))
+            return {id_: keys.family_of(parent) for id_, parent in found.items()}
+        return await run_in_executor(None, self.families, ids, keys)
 
     def write(self, parents: Iterable[Chunk]) -> None:
         """Put parents in; one that is there under the same id is replaced.
@@ -160,6 +226,76 @@ class Families:
             self._go_on(error)
             return {}
 
+    def merge(self, threshold: float, score: str, keys: FamilyKeys) -> Merge:
+        """Put parents in the place of children where enough of them were hit; see `merged`."""
+        try:
+            return driven(self._plan(threshold, score), lambda ids: self._store.families(ids, keys))
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way
+            self._go_on(error)
+            return None
+
+    async def amerge(self, threshold: float, score: str, keys: FamilyKeys) -> Merge:
+        """Put parents in the place of children: the async twin of `merge`."""
+        try:
+            return await adriven(
+                self._plan(threshold, score), lambda ids: self._store.afamilies(ids, keys)
+            )
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way
+            self._go_on(error)
+            return None
+
+    def _plan(self, threshold: float, score: str) -> MergePlan[Family]:
+        return merge_by_reading(
+            [(key, given_score(d)) for key, d in zip(self._keys, self._documents, strict=True)],
+            self._parents,
+            family_of=lambda family: (family.parent, family.children),
+            merge_threshold=threshold,
+            score=score,
+        )
+
+    def merged(self, merge: Merge, k: int | None) -> list[Document]:
+        """Return what a merge came to; where the store failed, what was there before.
+
+        Args:
+            merge: Items, and what was read.
+            k: The most documents to return.
+
+        Returns:
+            Copies, each with its rank and score, and those of a parent with the children that
+            were hit and their share of all.
+
+        Raises:
+            ChunkNotFoundError: `strict`, and parents are missing.
+        """
+        hits = self._first()
+        items, read = merge or (
+            [MergedItem(key, given_score(d)) for key, (_, d) in hits.items()],
+            {},
+        )
+        missing = [id_ for id_ in self.wanted if merge and id_ not in read]
+        if missing and self._strict:
+            raise ChunkNotFoundError(missing)
+        documents = []
+        for rank, item in enumerate(items[:k], start=1):
+            if item.ratio is None:
+                document = hits[item.id][1]
+                documents.append(with_facts(document, {**facts_of(document), "rank": rank}))
+                continue
+            sources = [id_ for id_ in item.sources if id_ in hits]
+            best = facts_of(hits[sources[0]][1])
+            told = {"score": item.score, "rank": rank, "ratio": item.ratio}
+            children = {"children": _children_told(sources, hits)}
+            documents.append(with_facts(read[item.id].document, {**best, **told, **children}))
+        return documents
+
+    def _first(self) -> dict[str, tuple[int, Document]]:
+        hits: dict[str, tuple[int, Document]] = {}
+        for rank, (key, document) in enumerate(
+            zip(self._keys, self._documents, strict=True), start=1
+        ):
+            hits.setdefault(key, (rank, document))
+        return hits
+
     def _attempt(self, ask: Any, ids: list[str]) -> Any:
         try:
             return ask(ids)
@@ -185,11 +321,7 @@ class Families:
         Raises:
             ChunkNotFoundError: `strict`, and parents are missing.
         """
-        hits: dict[str, tuple[int, Document]] = {}
-        for rank, (key, document) in enumerate(
-            zip(self._keys, self._documents, strict=True), start=1
-        ):
-            hits.setdefault(key, (rank, document))
+        hits = self._first()
         items = expand_to_parents(
             [(key, given_score(d)) for key, d in zip(self._keys, self._documents, strict=True)],
             self._parents,
@@ -208,13 +340,19 @@ def _standing(
 ) -> Document:
     if not item.children:
         return with_facts(document, {**facts_of(document), "rank": rank})
-    children = [
-        {"id": id_, "rank": place, "score": given_score(child), **_place_of(child)}
-        for id_, (place, child) in ((id_, hits[id_]) for id_ in item.children)
-    ]
+    children = _children_told(item.children, hits)
     best = facts_of(hits[item.children[0]][1])
     facts = {**best, "score": item.score, "rank": rank, "children": children}
     return with_facts(document, facts)
+
+
+def _children_told(
+    ids: Sequence[str], hits: Mapping[str, tuple[int, Document]]
+) -> list[dict[str, Any]]:
+    return [
+        {"id": id_, "rank": place, "score": given_score(child), **_place_of(child)}
+        for id_, (place, child) in ((id_, hits[id_]) for id_ in ids)
+    ]
 
 
 def _place_of(child: Document) -> dict[str, Any]:

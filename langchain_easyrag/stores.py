@@ -1,22 +1,33 @@
-"""Documents in any chunk store, as LangChain's key-value stores."""
+"""Chunk stores as LangChain's key-value stores, and those as chunk stores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Any, get_args
 
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 from typing_extensions import override
 
-from easyrag_core import InMemoryChunkStore
-from langchain_easyrag._convert import chunk_of_document, document_of_chunk
+from easyrag_core import IndexFormatError, InMemoryChunkStore, InvalidParameterError
+from easyrag_core.index.store import KeyValueChunkStore, chunk_from_record, record_of_chunk
+from langchain_easyrag._convert import (
+    chunk_of_document,
+    document_of_chunk,
+    kept_chunk,
+    kept_document,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from easyrag_core import ChunkStore
+    from easyrag_core import Chunk, ChunkStore
 
-__all__ = ["ChunkDocstore"]
+__all__ = ["ChunkDocstore", "DocstoreChunkStore"]
+
+# What LocalFileStore takes for a key, without a way out of its folder.
+_PLAIN_KEY = re.compile(r"(?!x-)[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
 
 
 class ChunkDocstore(BaseStore[str, Document]):
@@ -90,3 +101,123 @@ class ChunkDocstore(BaseStore[str, Document]):
             The keys.
         """
         yield from (key for key in self.store.ids() if prefix is None or key.startswith(prefix))
+
+
+class DocstoreChunkStore(KeyValueChunkStore):
+    """Keep chunks in any of LangChain's key-value stores: in memory, in files, in Redis, ….
+
+    Chunks come back equal to what was put in. In a store of documents others can read them as
+    documents, and documents that others put in can be read as chunks; in a store of bytes they
+    are JSON.
+
+    Instantiate:
+        ```python
+        from langchain_classic.storage import LocalFileStore
+        from langchain_easyrag import DocstoreChunkStore
+
+        store = DocstoreChunkStore(LocalFileStore("chunks"))
+        ```
+
+    Use:
+        ```python
+        index = HybridIndex(store=store)
+        ```
+    """
+
+    def __init__(self, store: BaseStore[str, Any], *, values: str | None = None) -> None:
+        """Wrap a store.
+
+        Args:
+            store: Any `BaseStore[str, Document]` or `ByteStore`.
+            values: `"documents"` or `"bytes"`. Default: what the store's class says; documents
+                where it says nothing.
+
+        Raises:
+            InvalidParameterError: It is no such store.
+        """
+        if not isinstance(store, BaseStore):
+            raise InvalidParameterError("store", store, "give a BaseStore or a ByteStore")
+        if values not in {None, "documents", "bytes"}:
+            raise InvalidParameterError("values", values, "choose 'documents' or 'bytes'")
+        self.store = store
+        in_bytes = _holds_bytes(type(store)) if values is None else values == "bytes"
+        super().__init__(_ByteRecords(store) if in_bytes else _DocumentRecords(store))
+
+
+class _DocumentRecords:
+    """Chunks as documents, each under its id."""
+
+    def __init__(self, store: BaseStore[str, Any]) -> None:
+        self._store = store
+
+    def read(self, ids: list[str]) -> list[Chunk | None]:
+        found = zip(ids, self._store.mget(ids), strict=True)
+        return [None if value is None else _as_chunk(value, id_) for id_, value in found]
+
+    def write(self, chunks: list[Chunk]) -> None:
+        self._store.mset([(chunk.id, kept_document(chunk)) for chunk in chunks])
+
+    def delete(self, ids: list[str]) -> None:
+        self._store.mdelete(ids)
+
+    def ids(self) -> list[str]:
+        return list(self._store.yield_keys())
+
+
+def _as_chunk(value: Any, id_: str) -> Chunk:
+    if not isinstance(value, Document):
+        told = f"What is kept under {id_!r} is {type(value).__name__}, not a Document."
+        raise IndexFormatError(told)
+    return kept_chunk(value, id_)
+
+
+class _ByteRecords:
+    """Chunks as JSON, each under its id in letters that every store takes for a key."""
+
+    def __init__(self, store: BaseStore[str, Any]) -> None:
+        self._store = store
+
+    def read(self, ids: list[str]) -> list[Chunk | None]:
+        found = zip(ids, self._store.mget(list(map(_key_of, ids))), strict=True)
+        return [None if value is None else _parsed(value, id_) for id_, value in found]
+
+    def write(self, chunks: list[Chunk]) -> None:
+        self._store.mset([(_key_of(chunk.id), _written(chunk)) for chunk in chunks])
+
+    def delete(self, ids: list[str]) -> None:
+        self._store.mdelete(list(map(_key_of, ids)))
+
+    def ids(self) -> list[str]:
+        return list(map(_id_of, self._store.yield_keys()))
+
+
+def _holds_bytes(kind: type) -> bool:
+    """Tell whether a class says that its values are bytes."""
+    bases = (base for cls in kind.__mro__ for base in getattr(cls, "__orig_bases__", ()))
+    return any(bytes in get_args(base)[-1:] for base in bases)
+
+
+def _key_of(id_: str) -> str:
+    if _PLAIN_KEY.fullmatch(id_):
+        return id_
+    return "x-" + id_.encode("utf-8", "surrogatepass").hex()
+
+
+def _id_of(key: Any) -> str:
+    told = key.decode() if isinstance(key, bytes) else str(key)
+    if not told.startswith("x-"):
+        return told
+    return bytes.fromhex(told[2:]).decode("utf-8", "surrogatepass")
+
+
+def _written(chunk: Chunk) -> bytes:
+    told = json.dumps(record_of_chunk(chunk), ensure_ascii=False)
+    return told.encode("utf-8", "surrogatepass")
+
+
+def _parsed(value: bytes, id_: str) -> Chunk:
+    try:
+        record = json.loads(value.decode("utf-8", "surrogatepass"))
+    except (AttributeError, ValueError) as error:
+        raise IndexFormatError(f"What is kept under {id_!r} is no chunk ({error}).") from error
+    return chunk_from_record(record, id_)

@@ -16,6 +16,7 @@ from llamaindex_easyrag.node_parsers import (
     ParentChildNodeParser,
 )
 from llamaindex_easyrag.postprocessors import (
+    AutoMergingPostprocessor,
     MMRPostprocessor,
     ParentExpansionPostprocessor,
     RRFPostprocessor,
@@ -25,11 +26,17 @@ from llamaindex_easyrag.retrievers import (
     FusionRetriever,
     HybridRetriever,
     ParentChildRetriever,
+    PipelineRetriever,
 )
+from llamaindex_easyrag.stores import ChunkDocumentStore, ChunkKVStore, DocstoreChunkStore
 
 __all__ = [
+    "AutoMergingPostprocessor",
     "BM25Retriever",
+    "ChunkDocumentStore",
+    "ChunkKVStore",
     "CodeLineNodeParser",
+    "DocstoreChunkStore",
     "DocumentNodeParser",
     "FusionRetriever",
     "HybridRetriever",
@@ -38,5 +45,6 @@ __all__ = [
     "ParentChildNodeParser",
     "ParentChildRetriever",
     "ParentExpansionPostprocessor",
+    "PipelineRetriever",
     "RRFPostprocessor",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from llama_index.core.schema import (
 )
 
 from easyrag_core import Chunk
+from easyrag_core.index.store import chunk_from_record, record_of_chunk
 from easyrag_core.text import text_digest
 from llamaindex_easyrag._context import (
     CONTEXT_KEY,
@@ -42,12 +44,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NodeFactory",
+    "chunk_of_record",
     "chunks_from_nodes",
     "content_for_embedding",
+    "kept_chunk",
+    "kept_node",
     "node_from_chunk",
+    "record_in_chunk",
     "storable_chunks",
 ]
 
+_KEPT = "easyrag_chunk"
 # Told by the relationships of nodes.
 _NATIVE_KEYS = frozenset(("child_ids",))
 # What chunkers find out, and no model is told.
@@ -311,3 +318,63 @@ def node_from_chunk(chunk: Chunk) -> TextNode:
 
 def _of_text(node_id: str) -> RelatedNodeInfo:
     return RelatedNodeInfo(node_id=node_id, node_type=ObjectType.TEXT)
+
+
+# Chunks and nodes in each other's stores
+
+
+def kept_node(chunk: Chunk) -> TextNode:
+    """Make a node that a foreign store keeps in place of a chunk: readable, and exact.
+
+    Args:
+        chunk: A chunk.
+
+    Returns:
+        A node with the chunk under a metadata key of our own, which no model reads.
+    """
+    node = node_from_chunk(chunk)
+    node.metadata[_KEPT] = record_of_chunk(chunk)
+    node.excluded_embed_metadata_keys = with_keys(node.excluded_embed_metadata_keys, [_KEPT])
+    node.excluded_llm_metadata_keys = with_keys(node.excluded_llm_metadata_keys, [_KEPT])
+    return node
+
+
+def kept_chunk(node: BaseNode) -> Chunk:
+    """Make a chunk of what a foreign store keeps.
+
+    Args:
+        node: One of `kept_node`, or any other.
+
+    Returns:
+        The chunk that went in, or one made of the node.
+    """
+    kept = node.metadata.get(_KEPT)
+    if kept is not None:
+        return chunk_from_record(kept, node.node_id)
+    chunk = storable_chunks([node])[0]
+    children = node.relationships.get(NodeRelationship.CHILD)
+    if isinstance(children, list):
+        chunk.kind = "parent"
+        chunk.metadata["child_ids"] = [child.node_id for child in children]
+    return chunk
+
+
+def chunk_of_record(key: str, record: Mapping[str, Any], collection: str) -> Chunk:
+    """Make a chunk that keeps a record of the framework's key-value stores.
+
+    Args:
+        key: The record's key.
+        record: Plain JSON values.
+        collection: Where it belongs.
+
+    Returns:
+        A chunk that shows nothing of it to a search.
+    """
+    told = json.dumps(record, ensure_ascii=False)
+    return Chunk(f"{collection}\n{key}", collection, 0, told, 0, len(told), kind="record")
+
+
+def record_in_chunk(chunk: Chunk) -> dict[str, Any]:
+    """Return the record that `chunk_of_record` put into a chunk."""
+    record: dict[str, Any] = json.loads(chunk.text)
+    return record

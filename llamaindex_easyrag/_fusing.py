@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
-    from easyrag_core import ChannelOutcome
-
-__all__ = ["Fusion", "checked_weights", "fused_nodes", "reported"]
+__all__ = ["Fusion", "checked_weights", "fused_nodes", "reported", "with_failed"]
 
 _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
@@ -128,37 +126,48 @@ def reported(errors: Mapping[str, BaseException]) -> dict[str, str]:
     return {name: repr(error) for name, error in errors.items()}
 
 
+def with_failed(
+    nodes: list[NodeWithScore], errors: Mapping[str, BaseException]
+) -> list[NodeWithScore]:
+    """Report failed channels as events, and in the facts of those nodes that were found.
+
+    Args:
+        nodes: What the other channels found.
+        errors: Channel name to its error.
+
+    Returns:
+        The nodes; copies, where a channel failed.
+    """
+    failed = reported(errors)
+    if not failed:
+        return nodes
+    return [scored_node(one.node, one.score, {"failed": failed}) for one in nodes]
+
+
 def fused_nodes(
-    names: Sequence[str],
-    outcome: ChannelOutcome[list[NodeWithScore]],
-    fusion: Fusion,
-    *,
-    k: int,
+    rankings: Mapping[str, Sequence[NodeWithScore]], fusion: Fusion, *, k: int
 ) -> list[NodeWithScore]:
     """Fuse what the channels gave.
 
     Args:
-        names: All channels, in order.
-        outcome: Their answers and errors; an error is reported as an event.
+        rankings: Scored nodes, best first, by the name of the channel that gave them.
         fusion: The settings.
         k: How many nodes are wanted.
 
     Returns:
         Copies of the nodes with fused scores; each carries its rank and raw score in every
-        channel, and which channels failed.
+        channel.
     """
-    failed = reported(outcome.errors)
-    rankings = [outcome.results.get(name, []) for name in names]
     nodes = []
-    for rank, item in enumerate(fusion.fuse(rankings, k=k), start=1):
+    for rank, item in enumerate(fusion.fuse(list(rankings.values()), k=k), start=1):
         sources = {
             name: None if place is None else _at(ranking, item.key, place)
-            for name, ranking, place in zip(names, rankings, item.ranks, strict=True)
+            for (name, ranking), place in zip(rankings.items(), item.ranks, strict=True)
         }
-        facts = facts_of_fused(item, rank, sources) | ({"failed": failed} if failed else {})
-        ranked = [(place, name) for name, place in zip(names, item.ranks, strict=True) if place]
+        ranked = [(place, name) for name, place in zip(rankings, item.ranks, strict=True) if place]
         # The first of those that rank it best: `min` keeps the order of the channels.
         best = sources[min(ranked, key=itemgetter(0))[1]]
+        facts = facts_of_fused(item, rank, sources)
         nodes += [] if best is None else [scored_node(best.node, item.score, facts)]
     return nodes
 

@@ -7,23 +7,20 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
-from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index_instrumentation import get_dispatcher
 
-from easyrag_core import ChunkNotFoundError, ChunkStore, InvalidParameterError
-from easyrag_core.ranking.expansion import expand_to_parents
+from easyrag_core import ChunkStore, InvalidParameterError
+from easyrag_core.ranking.merging import adriven, driven
 from llamaindex_easyrag._convert import node_from_chunk, storable_chunks
-from llamaindex_easyrag._facts import facts_of, scored_node
+from llamaindex_easyrag._families import Families, Family, children_of, parent_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from llama_index.core.schema import NodeWithScore
+    from llama_index.core.schema import BaseNode, NodeWithScore
 
-    from easyrag_core.ranking.expansion import ExpandedItem
-
-__all__ = ["Families", "ParentNodes", "children_of", "parent_of"]
+__all__ = ["ParentNodes"]
 
 _logger = logging.getLogger(__name__)
 _dispatcher = get_dispatcher(__name__)
@@ -133,6 +130,75 @@ class ParentNodes:
             _report_failure(error)
         return families.expanded(parents, k=k, strict=self._strict)
 
+    def merge(
+        self, found: Sequence[NodeWithScore], *, merge_threshold: float, score: str, k: int | None
+    ) -> list[NodeWithScore]:
+        """Replace children by their parent where enough of them were found.
+
+        Args:
+            found: What a retriever gave, best first.
+            merge_threshold: Share of a parent's children that must be found, in (0, 1].
+            score: `"best"`, `"mean"` or `"sum"` of the children's scores.
+            k: The most nodes to return; `None` for all.
+
+        Returns:
+            Copies, see `Families.merged`.
+
+        Raises:
+            ChunkNotFoundError: Parents are missing, and this is strict.
+        """
+        families, merge = Families(found, {}), None
+        try:
+            families = Families(found, self._links(found))
+            merge = driven(families.plan(merge_threshold, score), self._families)
+        except Exception as error:
+            if self._strict:
+                raise
+            _report_failure(error)
+        return families.merged(merge, k=k, strict=self._strict)
+
+    async def amerge(
+        self, found: Sequence[NodeWithScore], *, merge_threshold: float, score: str, k: int | None
+    ) -> list[NodeWithScore]:
+        """Replace children by their parent: the async twin of `merge`.
+
+        Args:
+            found: What a retriever gave, best first.
+            merge_threshold: Share of a parent's children that must be found, in (0, 1].
+            score: `"best"`, `"mean"` or `"sum"` of the children's scores.
+            k: The most nodes to return; `None` for all.
+
+        Returns:
+            Copies, see `Families.merged`.
+
+        Raises:
+            ChunkNotFoundError: Parents are missing, and this is strict.
+        """
+        families, merge = Families(found, {}), None
+        try:
+            families = Families(found, await asyncio.to_thread(self._links, found))
+            merge = await adriven(families.plan(merge_threshold, score), self._afamilies)
+        except Exception as error:
+            if self._strict:
+                raise
+            _report_failure(error)
+        return families.merged(merge, k=k, strict=self._strict)
+
+    def _families(self, ids: list[str]) -> dict[str, Family]:
+        return {node.node_id: self._family(node) for node in self._read(ids)}
+
+    async def _afamilies(self, ids: list[str]) -> dict[str, Family]:
+        if not isinstance(self._store, BaseDocumentStore):
+            return await asyncio.to_thread(self._families, ids)
+        nodes = await self._store.aget_nodes(ids, raise_error=False)
+        return {node.node_id: self._family(node) for node in nodes}
+
+    def _family(self, node: BaseNode) -> Family:
+        children = children_of(node)
+        if not children and not isinstance(self._store, BaseDocumentStore):
+            children = self._store.children_of(node.node_id)
+        return Family(node, parent_of(node), children)
+
     def _looked_up(self, found: Sequence[NodeWithScore]) -> tuple[Families, dict[str, BaseNode]]:
         families = Families(found, {})
         try:
@@ -164,114 +230,3 @@ def _report_failure(error: Exception) -> None:
 
 def _by_id(nodes: Sequence[BaseNode]) -> dict[str, BaseNode]:
     return {node.node_id: node for node in nodes}
-
-
-def children_of(node: BaseNode) -> list[str]:
-    """Return the ids of a node's children.
-
-    Args:
-        node: Any node.
-
-    Returns:
-        The ids in order; none for a leaf.
-    """
-    children = node.relationships.get(NodeRelationship.CHILD)
-    return [child.node_id for child in children] if isinstance(children, list) else []
-
-
-class Families:
-    """What a retriever found, and the parents that it has."""
-
-    def __init__(self, found: Sequence[NodeWithScore], links: Mapping[str, str | None]) -> None:
-        """See which parents there are.
-
-        Args:
-            found: What a retriever gave, best first.
-            links: Parents that only the store knows of.
-        """
-        self._found = found
-        self._first: dict[str, tuple[int, NodeWithScore]] = {}
-        for rank, one in enumerate(found, start=1):
-            self._first.setdefault(one.node.node_id, (rank, one))
-        told = {id_: parent_of(one.node) for id_, (_, one) in self._first.items()}
-        parents = {id_: parent or links.get(id_) for id_, parent in told.items()}
-        self._parents = {id_: parent for id_, parent in parents.items() if parent is not None}
-
-    def __len__(self) -> int:
-        """Count what is left when each parent stands for its children."""
-        return len({self._parents.get(id_, id_) for id_ in self._first})
-
-    def to_read(self) -> list[str]:
-        """Return the parents that were not found themselves."""
-        return [id_ for id_ in dict.fromkeys(self._parents.values()) if id_ not in self._first]
-
-    def expanded(
-        self, parents: Mapping[str, BaseNode], *, k: int | None, strict: bool = False
-    ) -> list[NodeWithScore]:
-        """Replace children by their parents, each parent once, at its best child's place.
-
-        Args:
-            parents: The parents that could be read.
-            k: The most nodes to return; `None` for all.
-            strict: Raise where a parent is missing, instead of keeping the child.
-
-        Returns:
-            Copies with the best child's score; `metadata["easyrag"]` tells which children were
-            hit, and where they are.
-
-        Raises:
-            ChunkNotFoundError: `strict`, and parents are missing.
-        """
-        hits = {id_: one.node for id_, (_, one) in self._first.items()}
-        nodes = {**parents, **hits}
-        pairs = [(one.node.node_id, one.score) for one in self._found]
-        _report([id_ for id_ in dict.fromkeys(self._parents.values()) if id_ not in nodes])
-        items = expand_to_parents(pairs, self._parents, k=k, exists=nodes, strict=strict)
-        return [
-            _scored(item, rank, nodes[item.id], self._first)
-            for rank, item in enumerate(items, start=1)
-        ]
-
-
-def parent_of(node: BaseNode) -> str | None:
-    """Return the id of a node's parent, as the node knows it.
-
-    Args:
-        node: Any node.
-
-    Returns:
-        The id, from its relationships or from `metadata["parent_id"]`.
-    """
-    parent = node.relationships.get(NodeRelationship.PARENT)
-    if isinstance(parent, RelatedNodeInfo):
-        return parent.node_id
-    told = node.metadata.get("parent_id")
-    return told if isinstance(told, str) else None
-
-
-def _report(missing: list[str]) -> None:
-    if missing:
-        _dispatcher.event(ExceptionEvent(exception=ChunkNotFoundError(missing)))
-
-
-def _scored(
-    item: ExpandedItem, rank: int, node: BaseNode, first: Mapping[str, tuple[int, NodeWithScore]]
-) -> NodeWithScore:
-    """What a retriever told of the first child is told of its parent too."""
-    if not item.children:
-        return scored_node(node, item.score, {"score": item.score, "rank": rank})
-    hits = [first[child] for child in item.children]
-    children = [_child_facts(place, one) for place, one in hits]
-    told = {**facts_of(hits[0][1].node), "score": item.score, "rank": rank, "children": children}
-    return scored_node(node, item.score, told)
-
-
-def _child_facts(rank: int, one: NodeWithScore) -> dict[str, Any]:
-    places = {
-        "start_index": getattr(one.node, "start_char_idx", None),
-        "end_index": getattr(one.node, "end_char_idx", None),
-        "start_line": one.node.metadata.get("start_line"),
-        "end_line": one.node.metadata.get("end_line"),
-    }
-    known = {name: place for name, place in places.items() if place is not None}
-    return {"id": one.node.node_id, "rank": rank, "score": one.score, **known}

@@ -12,6 +12,7 @@ from easyrag_core.index.store import (
     CachedChunkStore,
     ChunkStore,
     InMemoryChunkStore,
+    KeyValueChunkStore,
     SQLiteChunkStore,
 )
 from easyrag_core.index.vector import VectorIndex
@@ -27,6 +28,7 @@ __all__ = [
     "HybridConfig",
     "HybridIndex",
     "InMemoryChunkStore",
+    "KeyValueChunkStore",
     "SQLiteChunkStore",
     "StandardAnalyzer",
     "TermExplanation",

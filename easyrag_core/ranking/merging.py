@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_number
 from easyrag_core.ranking._hits import existing, pair_of
 from easyrag_core.ranking._sums import total
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from easyrag_core.types import Hit
 
-__all__ = ["ChildrenOf", "MergedItem", "ParentOf", "auto_merge"]
+__all__ = [
+    "ChildrenOf",
+    "MergePlan",
+    "MergedItem",
+    "ParentOf",
+    "adriven",
+    "auto_merge",
+    "driven",
+    "merge_by_reading",
+]
 
 _logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 V = TypeVar("V")
 
 ParentOf: TypeAlias = Mapping[str, str | None] | Callable[[list[str]], Mapping[str, str | None]]
@@ -28,6 +41,11 @@ ChildrenOf: TypeAlias = (
     Mapping[str, Sequence[str]] | Callable[[list[str]], Mapping[str, Sequence[str]]]
 )
 """Parent id to the ids of all its children, or a function that gives this for some ids."""
+
+MergePlan: TypeAlias = Generator[
+    list[str], Mapping[str, T], tuple[list["MergedItem"], dict[str, T]]
+]
+"""Yields ids to read, is sent what was found by id; ends with the items and all that was read."""
 
 _SCORES = ("best", "mean", "sum")
 
@@ -99,22 +117,163 @@ def auto_merge(
     >>> [(item.id, item.score, item.children) for item in items]
     [('P', 0.9, ('a', 'b')), ('d', 0.8, ())]
     """
+    answers: dict[str, Callable[[list[str]], Any]] = {
+        "parents": _asking(parent_of),
+        "children": _asking(children_of),
+        "readable": partial(existing, exists),
+    }
+    questions = _questions(hits, merge_threshold=merge_threshold, score=score)
+    told: Any = None
+    while True:
+        try:
+            about, ids = questions.send(told)
+        except StopIteration as done:
+            items: list[MergedItem] = done.value
+            return items
+        told = answers[about](ids)
+
+
+def merge_by_reading(
+    hits: Sequence[tuple[str, float | None] | Hit],
+    parents: Mapping[str, str | None],
+    *,
+    family_of: Callable[[T], tuple[str | None, Sequence[str]]],
+    merge_threshold: float = 0.5,
+    score: str = "best",
+) -> MergePlan[T]:
+    """Merge as `auto_merge` does, where a parent's content tells its family: one read per level.
+
+    A plan without a store: it yields the ids of the parents of one level, and is sent those that
+    can be read. Who drives it may wait for a store or not.
+
+    Args:
+        hits: As for `auto_merge`.
+        parents: Child id to parent id, for the hits.
+        family_of: The id of a parent's own parent, and the ids of all its children.
+        merge_threshold: As for `auto_merge`.
+        score: As for `auto_merge`.
+
+    Yields:
+        Ids to read, each once; send what was found, by id.
+
+    Returns:
+        The items, and everything that was read.
+
+    Raises:
+        InvalidParameterError: As for `auto_merge`.
+
+    >>> plan = merge_by_reading(
+    ...     [("a", 0.9), ("b", 0.7)], {"a": "P", "b": "P"}, family_of=lambda kids: (None, kids)
+    ... )
+    >>> items, read = driven(plan, lambda ids: {"P": ["a", "b", "c"]})
+    >>> [item.id for item in items], list(read)
+    (['P'], ['P'])
+    """
+    known, children, read = dict(parents), dict[str, Sequence[str]](), dict[str, T]()
+    questions = _questions(hits, merge_threshold=merge_threshold, score=score)
+    told: Any = None
+    while True:
+        try:
+            about, ids = questions.send(told)
+        except StopIteration as done:
+            return done.value, read
+        if about == "children":
+            found = yield ids
+            read.update(found)
+            for id_, item in found.items():
+                known[id_], children[id_] = family_of(item)
+        told = {"parents": known, "children": children, "readable": read}[about]
+
+
+def driven(
+    plan: MergePlan[T], read: Callable[[list[str]], Mapping[str, T]]
+) -> tuple[list[MergedItem], dict[str, T]]:
+    """Drive a plan of `merge_by_reading` with a store that answers at once.
+
+    Args:
+        plan: A new plan.
+        read: Ids to what is there of them.
+
+    Returns:
+        The items, and everything that was read.
+
+    >>> plan = merge_by_reading([("a", 0.9)], {}, family_of=lambda family: family)
+    >>> [item.id for item in driven(plan, lambda ids: {})[0]]
+    ['a']
+    """
+    found: Any = None
+    while True:
+        try:
+            ids = plan.send(found)
+        except StopIteration as done:
+            items, content = done.value
+            return items, content
+        found = read(ids)
+
+
+async def adriven(
+    plan: MergePlan[T], read: Callable[[list[str]], Awaitable[Mapping[str, T]]]
+) -> tuple[list[MergedItem], dict[str, T]]:
+    """Drive a plan of `merge_by_reading` with a store to wait for: the async twin of `driven`.
+
+    Args:
+        plan: A new plan.
+        read: Ids to what is there of them.
+
+    Returns:
+        The items, and everything that was read.
+
+    >>> import asyncio
+    >>> async def read(ids):
+    ...     return {"P": (None, ["a", "b"])}
+    >>> plan = merge_by_reading([("a", 0.9)], {"a": "P"}, family_of=lambda family: family)
+    >>> [item.id for item in asyncio.run(adriven(plan, read))[0]]
+    ['P']
+    """
+    found: Any = None
+    while True:
+        try:
+            ids = plan.send(found)
+        except StopIteration as done:
+            items, content = done.value
+            return items, content
+        found = await read(ids)
+
+
+class _Question(NamedTuple):
+    """What has to be known to go on: `"parents"` or `"children"` of ids, or those `"readable"`."""
+
+    about: str
+    ids: list[str]
+
+
+def _questions(
+    hits: Sequence[tuple[str, float | None] | Hit], *, merge_threshold: float, score: str
+) -> Generator[_Question, Any, list[MergedItem]]:
+    """Merge, asking whoever drives this."""
     check_choice("score", score, _SCORES)
     allowed = "give a number in (0, 1]"
     if not 0 < check_number("merge_threshold", merge_threshold, allowed=allowed) <= 1:
         raise InvalidParameterError("merge_threshold", merge_threshold, allowed)
     merge = _Merge(hits, merge_threshold, score)
-    while families := merge.families(_asking(parent_of)):
-        sizes = merge.sizes(families, _asking(children_of))
+    while True:
+        if new := merge.orphans():
+            merge.learn_parents(new, (yield _Question("parents", new)))
+        families = merge.families()
+        if not families:
+            break
+        if new := merge.unsized(families):
+            merge.learn_children(new, (yield _Question("children", new)))
+        sizes = merge.sizes(families)
         reached = merge.reached(families, sizes)
-        found = existing(exists, list(reached))
+        if not reached:
+            break
+        found = yield _Question("readable", list(reached))
         for parent in reached:
             if parent in found:
                 merge.replace(parent, families[parent], sizes[parent])
             else:
                 merge.leave(parent, "is missing in the store")
-        if not reached:
-            break
     return merge.items()
 
 
@@ -143,13 +302,16 @@ class _Merge:
         self._places.setdefault(id_, place)
         self._items[id_] = MergedItem(id_, scores[0] if scores else None, sources=(id_,))
 
-    def families(
-        self, parent_of: Callable[[list[str]], Mapping[str, str | None]]
-    ) -> dict[str, list[str]]:
+    def orphans(self) -> list[str]:
+        """Give the items whose parents were not asked for yet."""
+        return [id_ for id_ in self._items if id_ not in self._parents]
+
+    def learn_parents(self, ids: Sequence[str], parents: Mapping[str, str | None]) -> None:
+        """Keep the parents of items; an id that is not in the answer has none."""
+        self._parents.update((id_, parents.get(id_)) for id_ in ids)
+
+    def families(self) -> dict[str, list[str]]:
         """Give the parents that may be merged into, each with its hit children by place."""
-        if new := [id_ for id_ in self._items if id_ not in self._parents]:
-            answer = parent_of(new)
-            self._parents.update((id_, answer.get(id_)) for id_ in new)
         families: dict[str, list[str]] = {}
         for id_ in sorted(self._items, key=self._places.__getitem__):
             parent = self._parents[id_]
@@ -157,15 +319,16 @@ class _Merge:
                 families.setdefault(parent, []).append(id_)
         return families
 
-    def sizes(
-        self,
-        families: Mapping[str, Sequence[str]],
-        children_of: Callable[[list[str]], Mapping[str, Sequence[str]]],
-    ) -> dict[str, int]:
+    def unsized(self, families: Mapping[str, Sequence[str]]) -> list[str]:
+        """Give the parents whose children were not asked for yet."""
+        return [parent for parent in families if parent not in self._children]
+
+    def learn_children(self, parents: Sequence[str], children: Mapping[str, Sequence[str]]) -> None:
+        """Keep the children of parents; one that is not in the answer has none."""
+        self._children.update((parent, frozenset(children.get(parent, ()))) for parent in parents)
+
+    def sizes(self, families: Mapping[str, Sequence[str]]) -> dict[str, int]:
         """Give the number of distinct children of each parent that has any in the store."""
-        if new := [parent for parent in families if parent not in self._children]:
-            answer = children_of(new)
-            self._children.update((parent, frozenset(answer.get(parent, ()))) for parent in new)
         sizes = {}
         for parent, hit in families.items():
             if self._children[parent]:

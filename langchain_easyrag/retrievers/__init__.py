@@ -1,4 +1,4 @@
-"""Retrievers: BM25, hybrid, fusion, MMR, and parents by their children."""
+"""Retrievers: BM25, hybrid, fusion, MMR, pipelines, and parents by their children."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from langchain_easyrag.retrievers.fusion import FusionRetriever, fuse_documents
 from langchain_easyrag.retrievers.hybrid import HybridRetriever
 from langchain_easyrag.retrievers.mmr import MMRRetriever
 from langchain_easyrag.retrievers.parent_child import ParentChildRetriever
+from langchain_easyrag.retrievers.pipeline import PipelineRetriever
 
 __all__ = [
     "BM25Retriever",
@@ -14,5 +15,6 @@ __all__ = [
     "HybridRetriever",
     "MMRRetriever",
     "ParentChildRetriever",
+    "PipelineRetriever",
     "fuse_documents",
 ]

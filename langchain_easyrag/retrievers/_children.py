@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
-from langchain_core.runnables import ensure_config, patch_config
+from langchain_core.runnables import Runnable, ensure_config, patch_config
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from typing_extensions import override
 
-from easyrag_core import HybridIndex
+from easyrag_core import HybridIndex, InvalidParameterError
 from easyrag_core.pipeline import distinct_names
+from langchain_easyrag._given import is_listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,6 +34,7 @@ __all__ = [
     "ParentRetriever",
     "channel_names",
     "child_config",
+    "listed_children",
     "request_size",
     "unwrapped",
     "vector_sources",
@@ -102,6 +105,34 @@ def channel_names(children: Iterable[RetrieverLike]) -> list[str]:
         given = child.config.get("run_name") if isinstance(child, RunnableBindingBase) else None
         names.append(given or unwrapped(child).get_name())
     return distinct_names(names)
+
+
+def listed_children(retrievers: Any, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
+    """Return retrievers as a list, with their names where these are given.
+
+    Args:
+        retrievers: A list of retrievers or other runnables, or a mapping that names them.
+        names: Names for those of a list.
+
+    Returns:
+        The fields `retrievers` and, if there are any, `names`.
+
+    Raises:
+        InvalidParameterError: There is none, one is no runnable, or there are more or fewer
+            names than retrievers.
+    """
+    named = isinstance(retrievers, Mapping)
+    children = list(retrievers.values() if named else retrievers if is_listing(retrievers) else ())
+    if not children or not all(isinstance(child, Runnable) for child in children):
+        raise InvalidParameterError("retrievers", retrievers, "give a list of at least one")
+    if named and names is not None:
+        raise InvalidParameterError("names", names, "the retrievers have names already")
+    told = list(retrievers) if named else names
+    if told is None:
+        return {"retrievers": children}
+    if not is_listing(told) or len(list(told)) != len(children):
+        raise InvalidParameterError("names", told, "give one per retriever")
+    return {"retrievers": children, "names": list(told)}
 
 
 def unwrapped(runnable: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,42 +15,29 @@ if TYPE_CHECKING:
 
     from easyrag_core import Hit, HybridConfig, HybridIndex
 
-__all__ = ["NO_HITS", "OwnHits", "fused_documents", "refilled"]
+__all__ = ["document_hits", "fused_documents", "refilled"]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnHits:
-    """What one side of our own index found, and how to look deeper.
-
-    Attributes:
-        hits: Best first.
-        search: Gives the best so many hits, without embedding the query again.
-    """
-
-    hits: Sequence[Hit]
-    search: Callable[[int], Sequence[Hit]]
-
-    @classmethod
-    def of(cls, search: Callable[[int], Sequence[Hit]], k: int) -> OwnHits:
-        """Search for the best `k`."""
-        return cls(search(k), search)
-
-    def documents(self, index: HybridIndex, k: int) -> list[Document]:
-        """Return the documents of the best `k` hits; see `refilled`."""
-        return refilled(self.hits, self.search, partial(_read, index), k)
-
-
-NO_HITS = OwnHits((), lambda _: ())
-"""Stands for a side that failed."""
+def document_hits(index: HybridIndex, query: str, k: int) -> list[Document]:
+    """Search the words of an index, and read the documents; see `refilled`."""
+    search = partial(index.bm25.search, query)
+    return refilled(search(k), search, partial(_read, index), k)
 
 
 def fused_documents(
-    sides: Mapping[str, OwnHits], *, index: HybridIndex, config: HybridConfig, k: int
+    hits: Sequence[Hit],
+    sides: Mapping[str, Callable[[int], Sequence[Hit]]],
+    *,
+    index: HybridIndex,
+    config: HybridConfig,
+    k: int,
 ) -> list[Document]:
-    """Fuse what the sides of an index found, and read the best documents.
+    """Read the documents of what the sides of an index found together.
 
     Args:
-        sides: The sides by name, `"bm25"` and `"vector"`.
+        hits: What they found, fused.
+        sides: The sides that answered, `"bm25"` and `"vector"`: how to look deeper, without
+            embedding the query again.
         index: Where the documents are.
         config: How the sides are fused, and how deep each is searched at least.
         k: How many documents are wanted.
@@ -62,11 +48,10 @@ def fused_documents(
     least = {"bm25": config.bm25_k, "vector": config.vector_k}
 
     def deeper(reach: int) -> Sequence[Hit]:
-        found = {name: side.search(max(least[name], reach)) for name, side in sides.items()}
+        found = {name: search(max(least[name], reach)) for name, search in sides.items()}
         return fuse_hits(found, config=config, k=reach)
 
-    first = fuse_hits({name: side.hits for name, side in sides.items()}, config=config, k=k)
-    return refilled(first, deeper, partial(_read, index), k)
+    return refilled(hits, deeper, partial(_read, index), k)
 
 
 def refilled(

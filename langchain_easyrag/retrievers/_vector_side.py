@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.runnables import run_in_executor
-
 from easyrag_core import embed_in_batches
 from langchain_easyrag._convert import documents_of_scores, rows_of
 from langchain_easyrag._given import as_documents
 from langchain_easyrag.retrievers._children import request_size
-from langchain_easyrag.retrievers._refill import NO_HITS, OwnHits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
@@ -23,7 +20,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langchain_core.vectorstores import VectorStore
 
-    from easyrag_core import Chunk, HybridIndex
+    from easyrag_core import Chunk, Hit, HybridIndex
+    from langchain_easyrag._vectors import Vector
 
 __all__ = ["VectorSide"]
 
@@ -56,16 +54,21 @@ class VectorSide:
         """The model of the index, if it is the index that is asked."""
         return self.model if self.store is None and self.retriever is None else None
 
-    def ask(self, query: str, k: int, config: RunnableConfig) -> list[Document] | OwnHits:
-        """Search.
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is not the index that is asked: it gives documents, and not hits of ours."""
+        return self.store is not None or self.retriever is not None
+
+    def ask(self, config: RunnableConfig, query: str, k: int) -> list[Document]:
+        """Ask a store or a retriever.
 
         Args:
+            config: Goes to the retriever.
             query: The query; it is embedded once.
             k: How many results are wanted.
-            config: Goes to the retriever.
 
         Returns:
-            Hits of the index, or documents of the store or the retriever.
+            Documents, best first.
 
         Raises:
             AnswerError: The retriever gives something else than documents.
@@ -73,20 +76,32 @@ class VectorSide:
         if self.retriever is not None:
             size = request_size(self.retriever, k)
             return as_documents(self.retriever.invoke(query, config, **size))
-        if self.store is not None:
-            return _nearest(self.store, query, {"k": k, **self.search_kwargs})
-        return NO_HITS if self.model is None else self._hits(self.model.embed_query(query), k)
+        return [] if self.store is None else _nearest(self.store, query, self._sized(k))
 
-    async def aask(self, query: str, k: int, config: RunnableConfig) -> list[Document] | OwnHits:
-        """Search: the async twin of `ask`."""
+    async def aask(self, config: RunnableConfig, query: str, k: int) -> list[Document]:
+        """Ask a store or a retriever: the async twin of `ask`."""
         if self.retriever is not None:
             size = request_size(self.retriever, k)
             return as_documents(await self.retriever.ainvoke(query, config, **size))
-        if self.store is not None:
-            return await _anearest(self.store, query, {"k": k, **self.search_kwargs})
-        if self.model is None:
-            return NO_HITS
-        return await run_in_executor(None, self._hits, await self.model.aembed_query(query), k)
+        return [] if self.store is None else await _anearest(self.store, query, self._sized(k))
+
+    def _sized(self, k: int) -> dict[str, Any]:
+        return {"k": k, **self.search_kwargs}
+
+    def embedded(self, query: str) -> Vector | None:
+        """Embed the query for the index."""
+        return None if self.model is None else self.model.embed_query(query)
+
+    async def aembedded(self, query: str) -> Vector | None:
+        """Embed the query for the index: the async twin of `embedded`."""
+        return None if self.model is None else await self.model.aembed_query(query)
+
+    def search_of(self, vector: Vector | None) -> Callable[[int], Sequence[Hit]]:
+        """Return what searches the index for a vector; nothing is found where there are none."""
+        vectors = self.index.vectors
+        if vector is None or vectors is None:
+            return lambda _: ()
+        return partial(vectors.search, vector)
 
     def rows(self, chunks: Sequence[Chunk], *, show_progress: bool) -> list[Any]:
         """Embed the chunks that the index has no vector of, if it is the index that is asked.
@@ -112,10 +127,6 @@ class VectorSide:
             return [None] * len(chunks)
         vectors = await model.aembed_documents([chunk.embedding_text for chunk in pending])
         return rows_of(chunks, pending, vectors)
-
-    def _hits(self, vector: Sequence[float], k: int) -> OwnHits:
-        vectors = self.index.vectors
-        return NO_HITS if vectors is None else OwnHits.of(partial(vectors.search, vector), k)
 
 
 def _nearest(store: VectorStore, query: str, search: Mapping[str, Any]) -> list[Document]:

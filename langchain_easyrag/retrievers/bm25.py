@@ -23,11 +23,10 @@ from easyrag_core.errors import check_count
 from langchain_easyrag._convert import (
     chunk_of_document,
     documents_of_hits,
-    documents_of_texts,
     stored_documents,
     with_id,
 )
-from langchain_easyrag._given import given_documents
+from langchain_easyrag._given import documents_of_texts, given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._refill import refilled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads it
@@ -13,28 +12,21 @@ from langchain_core.vectorstores import VectorStore  # noqa: TC002 - pydantic re
 from pydantic import Field, InstanceOf
 from typing_extensions import override
 
-from easyrag_core import (
-    HybridConfig,
-    HybridIndex,
-    InvalidParameterError,
-    arun_channels,
-    run_channels,
-)
+from easyrag_core import HybridConfig, HybridIndex, InvalidParameterError
 from easyrag_core.errors import check_count
 from langchain_easyrag._convert import (
     chunks_of_documents,
     documents_of_stored,
-    documents_of_texts,
 )
+from langchain_easyrag._given import documents_of_texts
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
-from langchain_easyrag.retrievers._refill import NO_HITS, OwnHits, fused_documents
+from langchain_easyrag.retrievers._hybrid_search import HybridSearch
 from langchain_easyrag.retrievers._side_settings import CONFIG_NAMES, index_and_settings
 from langchain_easyrag.retrievers._vector_side import VectorSide
-from langchain_easyrag.retrievers.fusion import fused_with_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     from langchain_core.callbacks import (
@@ -299,18 +291,8 @@ class HybridRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted = check_count("k", self.k if k is None else k)
-        query = query.strip()
-        if not query:
-            return []  # a model would embed nothing as something
-        search, reach = partial(self.index.bm25.search, query), max(self.settings.bm25_k, wanted)
-        calls: dict[str, Callable[[], Any]] = {"bm25": partial(OwnHits.of, search, reach)}
-        if self._vector_side.exists:
-            reach = max(self.settings.vector_k, wanted)
-            config = child_config(parent_config, run_manager, "vector")
-            calls["vector"] = partial(self._vector_side.ask, query, reach, config)
-        outcome = run_channels(calls, timeout=self.settings.channel_timeout, strict=self.strict)
-        return self._fused(calls, outcome.results, wanted)
+        search = self._search(query, k, child_config(parent_config, run_manager, "vector"))
+        return search.documents() if search.asks else []
 
     @override
     async def _aget_relevant_documents(
@@ -321,35 +303,18 @@ class HybridRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted = check_count("k", self.k if k is None else k)
-        query = query.strip()
-        if not query:
-            return []  # a model would embed nothing as something
-        search, reach = partial(self.index.bm25.search, query), max(self.settings.bm25_k, wanted)
-        calls: dict[str, Callable[[], Awaitable[Any]]] = {
-            "bm25": partial(run_in_executor, None, OwnHits.of, search, reach)
-        }
-        if self._vector_side.exists:
-            reach = max(self.settings.vector_k, wanted)
-            config = child_config(parent_config, run_manager, "vector")
-            calls["vector"] = partial(self._vector_side.aask, query, reach, config)
-        outcome = await arun_channels(
-            calls, timeout=self.settings.channel_timeout, strict=self.strict
-        )
-        return await run_in_executor(None, self._fused, calls, outcome.results, wanted)
+        search = self._search(query, k, child_config(parent_config, run_manager, "vector"))
+        return await search.adocuments() if search.asks else []
 
-    def _fused(self, asked: Iterable[str], answers: Mapping[str, Any], k: int) -> list[Document]:
-        side = self._vector_side
-        if side.own_model is not None or not side.exists:
-            sides = {name: answers.get(name, NO_HITS) for name in asked}
-            return fused_documents(sides, index=self.index, config=self.settings, k=k)
-        words = answers.get("bm25", NO_HITS).documents(self.index, max(self.settings.bm25_k, k))
-        return fused_with_facts(
-            {"bm25": words, "vector": answers.get("vector", [])},
-            weights=self.settings.weights_of(asked),
-            rank_constant=self.settings.rank_constant,
-            fusion=self.settings.fusion,
-            k=k,
+    def _search(self, query: str, k: int | None, config: RunnableConfig) -> HybridSearch:
+        return HybridSearch(
+            query.strip(),
+            check_count("k", self.k if k is None else k),
+            index=self.index,
+            side=self._vector_side,
+            settings=self.settings,
+            strict=self.strict,
+            config=config,
         )
 
     def persist(self, path: str | PathLike[str]) -> None:

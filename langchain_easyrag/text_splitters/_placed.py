@@ -9,8 +9,7 @@ from langchain_text_splitters import TextSplitter
 from typing_extensions import override
 
 from easyrag_core.bulk import BULK_CHARACTERS, collection_paused
-from langchain_easyrag._convert import documents_of_texts
-from langchain_easyrag._given import given_documents
+from langchain_easyrag._given import documents_of_texts, given_documents
 from langchain_easyrag._identity import document_ids
 
 if TYPE_CHECKING:

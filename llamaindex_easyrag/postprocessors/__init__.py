@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from llamaindex_easyrag.postprocessors.auto_merging import AutoMergingPostprocessor
 from llamaindex_easyrag.postprocessors.fusion import RRFPostprocessor
 from llamaindex_easyrag.postprocessors.mmr import MMRPostprocessor
 from llamaindex_easyrag.postprocessors.parent_expansion import ParentExpansionPostprocessor
 
-__all__ = ["MMRPostprocessor", "ParentExpansionPostprocessor", "RRFPostprocessor"]
+__all__ = [
+    "AutoMergingPostprocessor",
+    "MMRPostprocessor",
+    "ParentExpansionPostprocessor",
+    "RRFPostprocessor",
+]

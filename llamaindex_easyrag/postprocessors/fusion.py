@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.callbacks import CallbackManager
 
-from easyrag_core import BM25Index, ChannelOutcome, StandardAnalyzer
+from easyrag_core import BM25Index, StandardAnalyzer
 from easyrag_core.errors import check_count
 from llamaindex_easyrag._convert import content_for_embedding
 from llamaindex_easyrag._facts import scored_node
@@ -92,9 +92,9 @@ class RRFPostprocessor(Reranker):
         top_n = len(nodes) if self.top_n is None else self.top_n
         with self.reranking(nodes, query_bundle, top_n) as result:
             words = [] if query_bundle is None else self._by_words(nodes, query_bundle.query_str)
-            answers = dict(zip(_CHANNELS, (nodes, words), strict=True))
+            rankings = dict(zip(_CHANNELS, (nodes, words), strict=True))
             fusion = Fusion("rrf", weights=self.weights, rank_constant=self.rank_constant)
-            result.extend(fused_nodes(_CHANNELS, ChannelOutcome(answers), fusion, k=top_n))
+            result.extend(fused_nodes(rankings, fusion, k=top_n))
         return result
 
     def _by_words(self, nodes: list[NodeWithScore], query: str) -> list[NodeWithScore]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from easyrag_core import arun_channels, fuse_hits, run_channels
+from easyrag_core import Channel, RetrievalPipeline
 from llamaindex_easyrag._fusing import reported
 from llamaindex_easyrag._vectors import aembedded_query, embedded_query
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.schema import QueryBundle
 
-    from easyrag_core import ChannelOutcome, Hit, HybridIndex
+    from easyrag_core import Hit, HybridIndex, PipelineResult
     from llamaindex_easyrag._vectors import Vector
 
 __all__ = ["OwnSides"]
@@ -56,13 +56,10 @@ class OwnSides:
         Raises:
             AllChannelsFailedError: Both sides failed.
         """
-        calls: dict[str, Callable[[], list[Hit] | None]] = {
-            "bm25": partial(self._words, query_bundle)
-        }
-        if self.model is not None:
-            calls["vector"] = partial(self._meaning, query_bundle, self.model)
-        timeout = self.index.config.channel_timeout
-        return self._fused(run_channels(calls, timeout=timeout, strict=self.strict))
+        pipeline = self._pipeline(query_bundle)
+        if pipeline is None:
+            return [], {}
+        return _told(pipeline.run(query_bundle.query_str, k=self.k))
 
     async def asearch(self, query_bundle: QueryBundle) -> tuple[list[Hit], dict[str, str]]:
         """Ask both sides, as tasks: the async twin of `search`.
@@ -76,34 +73,55 @@ class OwnSides:
         Raises:
             AllChannelsFailedError: Both sides failed.
         """
-        calls: dict[str, Callable[[], Awaitable[list[Hit] | None]]] = {
-            "bm25": partial(asyncio.to_thread, self._words, query_bundle)
-        }
+        pipeline = self._pipeline(query_bundle)
+        if pipeline is None:
+            return [], {}
+        return _told(await pipeline.arun(query_bundle.query_str, k=self.k))
+
+    def _pipeline(self, query_bundle: QueryBundle) -> RetrievalPipeline[Hit] | None:
+        """The pipeline with two channels, or one; `None` where no channel has a say."""
+        config = self.index.config
+        names = ("bm25",) if self.model is None else ("bm25", "vector")
+        weights = config.weights_of(names)
+        if not any(weights):
+            return None
+        timeout = config.channel_timeout
+        channels = [
+            Channel("bm25", self._words, k=config.bm25_k, weight=weights[0], timeout=timeout)
+        ]
         if self.model is not None:
-            calls["vector"] = partial(self._ameaning, query_bundle, self.model)
-        timeout = self.index.config.channel_timeout
-        outcome = await arun_channels(calls, timeout=timeout, strict=self.strict)
-        return self._fused(outcome)
+            search = partial(self._meaning, query_bundle, self.model)
+            asearch = partial(self._ameaning, query_bundle, self.model)
+            sized: dict[str, Any] = {"k": config.vector_k, "weight": weights[1]}
+            channels.append(Channel("vector", search, timeout=timeout, asearch=asearch, **sized))
+        return RetrievalPipeline(
+            channels,
+            fusion=config.fusion,
+            rank_constant=config.rank_constant,
+            strict=self.strict,
+        )
 
-    def _words(self, query_bundle: QueryBundle) -> list[Hit]:
-        reach = max(self.index.config.bm25_k, self.k)
-        return self.index.bm25.search(query_bundle.query_str, reach, filter=self.accepts)
+    def _words(self, query: str, k: int) -> list[Hit]:
+        return self.index.bm25.search(query, k, filter=self.accepts)
 
-    def _meaning(self, query_bundle: QueryBundle, model: BaseEmbedding) -> list[Hit] | None:
-        return self._nearest(embedded_query(query_bundle, model))
+    def _meaning(
+        self, query_bundle: QueryBundle, model: BaseEmbedding, _: str, k: int
+    ) -> list[Hit]:
+        return self._nearest(embedded_query(query_bundle, model), k)
 
-    async def _ameaning(self, query_bundle: QueryBundle, model: BaseEmbedding) -> list[Hit] | None:
-        return await asyncio.to_thread(self._nearest, await aembedded_query(query_bundle, model))
+    async def _ameaning(
+        self, query_bundle: QueryBundle, model: BaseEmbedding, _: str, k: int
+    ) -> list[Hit]:
+        vector = await aembedded_query(query_bundle, model)
+        return await asyncio.to_thread(self._nearest, vector, k)
 
-    def _nearest(self, vector: Vector | None) -> list[Hit] | None:
-        """Search; `None` where there is nothing to search with, or in."""
+    def _nearest(self, vector: Vector | None, k: int) -> list[Hit]:
+        """Search; nothing is found where there is nothing to search with, or in."""
         vectors = self.index.vectors
         if vector is None or vectors is None:
-            return None
-        reach = max(self.index.config.vector_k, self.k)
-        return vectors.search(vector, reach, filter=self.accepts)
+            return []
+        return vectors.search(vector, k, filter=self.accepts)
 
-    def _fused(self, outcome: ChannelOutcome[list[Hit] | None]) -> tuple[list[Hit], dict[str, str]]:
-        failed = reported(outcome.errors)
-        asked = {name: hits for name, hits in outcome.results.items() if hits is not None}
-        return fuse_hits(asked, config=self.index.config, k=self.k), failed
+
+def _told(result: PipelineResult[Hit]) -> tuple[list[Hit], dict[str, str]]:
+    return result.hits, reported(result.errors)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from easyrag_core import InvalidParameterError, arun_channels, run_channels
+from easyrag_core import InvalidParameterError, RetrievalPipeline
 from llamaindex_easyrag._filters import matches
-from llamaindex_easyrag._fusing import Fusion, fused_nodes
+from llamaindex_easyrag._fusing import Fusion, with_failed
+from llamaindex_easyrag._node_items import NodeItems
+from llamaindex_easyrag.retrievers._channels import child_channels
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.indices.base import BaseIndex
     from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
-    from easyrag_core import HybridConfig
+    from easyrag_core import Channel, HybridConfig
 
 __all__ = ["TwoSides"]
 
@@ -107,13 +108,8 @@ class TwoSides:
         Raises:
             AllChannelsFailedError: Both sides failed.
         """
-        calls: dict[str, Callable[[], list[NodeWithScore]]] = {
-            name: partial(self._ask, child, replace(query_bundle))
-            for name, child in zip(_NAMES, self._children, strict=True)
-        }
-        timeout = self._config.channel_timeout
-        outcome = run_channels(calls, timeout=timeout, strict=self._strict)
-        return fused_nodes(_NAMES, outcome, self._fusion, k=k)
+        result = self._pipeline(query_bundle).run(query_bundle.query_str, k=k)
+        return with_failed(result.hits, result.errors)
 
     async def aretrieve(self, query_bundle: QueryBundle, k: int) -> list[NodeWithScore]:
         """Ask both sides, as tasks: the async twin of `retrieve`.
@@ -128,21 +124,41 @@ class TwoSides:
         Raises:
             AllChannelsFailedError: Both sides failed.
         """
-        calls: dict[str, Callable[[], Awaitable[list[NodeWithScore]]]] = {
-            name: partial(self._aask, child, replace(query_bundle))
-            for name, child in zip(_NAMES, self._children, strict=True)
-        }
-        timeout = self._config.channel_timeout
-        outcome = await arun_channels(calls, timeout=timeout, strict=self._strict)
-        return fused_nodes(_NAMES, outcome, self._fusion, k=k)
+        result = await self._pipeline(query_bundle).arun(query_bundle.query_str, k=k)
+        return with_failed(result.hits, result.errors)
 
-    def _ask(self, child: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._passing(child.retrieve(query_bundle))
+    def _pipeline(self, query_bundle: QueryBundle) -> RetrievalPipeline[NodeWithScore]:
+        channels = child_channels(
+            self._children,
+            _NAMES,
+            query_bundle,
+            weights=self._fusion.weights,
+            timeouts=[self._config.channel_timeout] * len(_NAMES),
+        )
+        if self._filters is not None:
+            channels = [self._filtered(channel) for channel in channels]
+        return RetrievalPipeline(
+            channels,
+            fusion=self._fusion.by,
+            rank_constant=self._fusion.rank_constant,
+            items=NodeItems(),
+            strict=self._strict,
+        )
 
-    async def _aask(self, child: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._passing(await child.aretrieve(query_bundle))
+    def _filtered(self, channel: Channel[NodeWithScore]) -> Channel[NodeWithScore]:
+        """The channel with what passes the filters alone."""
 
-    def _passing(self, found: list[NodeWithScore]) -> list[NodeWithScore]:
+        def search(query: str, k: int) -> list[NodeWithScore]:
+            return self._passing(channel.search(query, k))
+
+        async def asearch(query: str, k: int) -> list[NodeWithScore]:
+            if channel.asearch is None:
+                return search(query, k)
+            return self._passing(await channel.asearch(query, k))
+
+        return replace(channel, search=search, asearch=asearch)
+
+    def _passing(self, found: Sequence[NodeWithScore]) -> list[NodeWithScore]:
         return [one for one in found if matches(self._filters, one.node)]
 
 

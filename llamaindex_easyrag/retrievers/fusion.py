@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 
-from easyrag_core import InvalidParameterError, arun_channels, run_channels
+from easyrag_core import InvalidParameterError, RetrievalPipeline
 from easyrag_core.errors import check_choice, check_count, check_timeout
 from easyrag_core.pipeline import distinct_names
-from llamaindex_easyrag._fusing import (
-    Fusion,
-    checked_weights,
-    fused_nodes,
-)
+from llamaindex_easyrag._fusing import Fusion, checked_weights, with_failed
+from llamaindex_easyrag._node_items import NodeItems
+from llamaindex_easyrag.retrievers._channels import checked_retrievers, child_channels
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
@@ -103,7 +99,7 @@ class FusionRetriever(BaseRetriever):
             raise InvalidParameterError("num_queries", num_queries, allowed)
         if mode is not None and fusion is not None:
             raise InvalidParameterError("mode", mode, "fusion is given as well")
-        self._retrievers = _checked(retrievers)
+        self._retrievers = checked_retrievers(retrievers)
         name = "fusion" if mode is None else "mode"
         # The framework's modes are members of an enumeration, which are strings too.
         word = getattr(mode, "value", mode) or fusion or "rrf"
@@ -130,31 +126,27 @@ class FusionRetriever(BaseRetriever):
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        calls: dict[str, Callable[[], list[NodeWithScore]]] = {
-            # Each gets a bundle of its own: the framework's retrievers write embeddings into it.
-            name: partial(child.retrieve, replace(query_bundle))
-            for name, child in zip(self._names, self._retrievers, strict=True)
-        }
-        outcome = run_channels(calls, timeout=self._timeout, strict=self._strict)
-        return fused_nodes(self._names, outcome, self._fusion, k=self.similarity_top_k)
+        pipeline, query = self._pipeline(query_bundle), query_bundle.query_str
+        result = pipeline.run(query, k=self.similarity_top_k)
+        return with_failed(result.hits, result.errors)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        calls: dict[str, Callable[[], Awaitable[list[NodeWithScore]]]] = {
-            name: partial(child.aretrieve, replace(query_bundle))
-            for name, child in zip(self._names, self._retrievers, strict=True)
-        }
-        outcome = await arun_channels(calls, timeout=self._timeout, strict=self._strict)
-        return fused_nodes(self._names, outcome, self._fusion, k=self.similarity_top_k)
+        pipeline, query = self._pipeline(query_bundle), query_bundle.query_str
+        result = await pipeline.arun(query, k=self.similarity_top_k)
+        return with_failed(result.hits, result.errors)
 
-
-def _checked(retrievers: Any) -> list[BaseRetriever]:
-    if isinstance(retrievers, str) or not isinstance(retrievers, Iterable):
-        raise InvalidParameterError("retrievers", retrievers, "give a list of retrievers")
-    children: list[BaseRetriever] = list(retrievers)
-    if not children:
-        raise InvalidParameterError("retrievers", children, "give at least one")
-    for child in children:
-        if not (hasattr(child, "retrieve") and hasattr(child, "aretrieve")):
-            allowed = "give retrievers; of an index take index.as_retriever()"
-            raise InvalidParameterError("retrievers", child, allowed)
-    return children
+    def _pipeline(self, query_bundle: QueryBundle) -> RetrievalPipeline[NodeWithScore]:
+        channels = child_channels(
+            self._retrievers,
+            self._names,
+            query_bundle,
+            weights=self._fusion.weights,
+            timeouts=[self._timeout] * len(self._retrievers),
+        )
+        return RetrievalPipeline(
+            channels,
+            fusion=self._fusion.by,
+            rank_constant=self._fusion.rank_constant,
+            items=NodeItems(self._fusion.normalization, self._fusion.combine),
+            strict=self._strict,
+        )

@@ -11,7 +11,8 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from easyrag_core import InvalidParameterError
 from easyrag_core.errors import check_count
-from llamaindex_easyrag._parents import Families, ParentNodes, children_of
+from llamaindex_easyrag._families import Families, children_of
+from llamaindex_easyrag._parents import ParentNodes
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 from llamaindex_easyrag.retrievers.hybrid import HybridRetriever
 

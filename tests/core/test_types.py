@@ -1,4 +1,4 @@
-"""The two values that every room exchanges."""
+"""The values that every room exchanges."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pickle
 
 import pytest
 
-from easyrag_core import ChannelScore, Chunk, DocumentChunker, Hit
+from easyrag_core import ChannelScore, Chunk, DocumentChunker, Hit, StageFacts
 
 CHUNK = Chunk("c1", "doc/文档", 3, "text 😀", 10, 16, metadata={"a": [1]})
 HIT = Hit("c1", 0.5, 1, {"bm25": ChannelScore(1, 7.5)}, "query", ("bm25: rank 1",))
+STAGE = StageFacts("mmr", ("a", "b", "c"), ("c", "a"), 0.25, "ValueError('x')", {"c": "gain 0.5"})
 
 AGAIN = pytest.mark.parametrize(
     "again", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
@@ -32,7 +33,7 @@ def test_defaults_of_a_chunk():
     assert chunk.metadata is not Chunk("c", "d", 0, "t", 0, 1).metadata
 
 
-@pytest.mark.parametrize("value", [CHUNK, HIT], ids=["chunk", "hit"])
+@pytest.mark.parametrize("value", [CHUNK, HIT, STAGE], ids=["chunk", "hit", "stage"])
 @AGAIN
 def test_copies_are_equal(value, again):
     """Copied and pickled values equal the original in every field."""
@@ -40,7 +41,7 @@ def test_copies_are_equal(value, again):
     assert dataclasses.asdict(again(value)) == dataclasses.asdict(value)
 
 
-@pytest.mark.parametrize("value", [CHUNK, HIT], ids=["chunk", "hit"])
+@pytest.mark.parametrize("value", [CHUNK, HIT, STAGE], ids=["chunk", "hit", "stage"])
 def test_a_misspelt_field_is_refused(value):
     """Slots: what is no field cannot be set by accident."""
     with pytest.raises((AttributeError, TypeError)):
@@ -75,3 +76,17 @@ def test_the_chunks_that_a_chunker_makes_are_these():
     for chunk in DocumentChunker(6, 0).chunk(source, "d"):
         assert type(chunk) is Chunk
         assert source[chunk.start : chunk.end] == chunk.text == chunk.embedding_text
+
+
+def test_a_stage_says_what_fell_out():
+    """In the order in which it went in, whatever the order in which the rest came out."""
+    assert STAGE.dropped == ("b",)
+    assert StageFacts("bm25", given=("a",)).dropped == ()
+
+
+def test_a_stage_is_frozen_and_can_be_a_key():
+    """Its fields stay; equal stages are one in a set, each with notes of its own."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        STAGE.seconds = 1.0
+    assert {STAGE, dataclasses.replace(STAGE)} == {STAGE}
+    assert StageFacts("mmr").notes is not StageFacts("mmr").notes

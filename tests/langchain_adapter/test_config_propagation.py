@@ -13,6 +13,7 @@ from langchain_easyrag import (
     HybridRetriever,
     MMRRetriever,
     ParentChildRetriever,
+    PipelineRetriever,
 )
 from tests.langchain_adapter.samples import (
     ConfigSeen,
@@ -40,7 +41,11 @@ def parent_child(child):
     return ParentChildRetriever.from_documents(corpus(), vector_retriever=child, child_k=9)
 
 
-WRAPPERS = pytest.mark.parametrize("wrap", [fusion, hybrid, mmr, parent_child])
+def pipeline(child):
+    return PipelineRetriever(retrievers=[child])
+
+
+WRAPPERS = pytest.mark.parametrize("wrap", [fusion, hybrid, mmr, parent_child, pipeline])
 CONFIG = {
     "tags": ["from-outside"],
     "metadata": {"tenant": 7},

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableLambda
 
 from easyrag_core import EasyRAGError, reciprocal_rank_fusion
 from langchain_easyrag import BM25Retriever, FusionRetriever, fuse_documents
-from langchain_easyrag.retrievers.fusion import fused_with_facts
+from langchain_easyrag._fusing import fused_with_facts
 from tests.langchain_adapter.samples import (
     ListRetriever,
     corpus,

@@ -10,9 +10,11 @@ import pytest
 import langchain_easyrag
 
 EXPECTED_ALL = [
+    "AutoMergingCompressor",
     "BM25Retriever",
     "ChunkDocstore",
     "CodeTextSplitter",
+    "DocstoreChunkStore",
     "DocumentTextSplitter",
     "FusionRetriever",
     "HybridRetriever",
@@ -22,6 +24,7 @@ EXPECTED_ALL = [
     "ParentChildRetriever",
     "ParentChildTextSplitter",
     "ParentExpansionCompressor",
+    "PipelineRetriever",
     "chunk_key",
     "fuse_documents",
 ]

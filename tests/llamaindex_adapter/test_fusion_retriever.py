@@ -252,7 +252,9 @@ def test_divergence_stock_needs_a_model_to_ask_one_query():
     kept = Settings._llm
     try:
         Settings._llm = None
-        with pytest.raises(ImportError, match="llama-index-llms-openai"):
+        # Not found, or found without a key: it depends on what is installed.
+        looks = pytest.raises((ImportError, ValueError), match=r"llama-index-llms-openai|OpenAI")
+        with looks:
             QueryFusionRetriever([Canned(AB)], num_queries=1)
     finally:
         Settings._llm = kept

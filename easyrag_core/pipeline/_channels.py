@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
+import math
 import queue
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from easyrag_core.errors import AllChannelsFailedError, check_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-__all__ = ["ChannelOutcome", "arun_channels", "distinct_names", "run_channels"]
+__all__ = [
+    "ChannelOutcome",
+    "Timeouts",
+    "arun_channels",
+    "distinct_names",
+    "in_thread",
+    "run_channels",
+]
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("easyrag_core.pipeline")
 
 T = TypeVar("T")
+
+Timeouts: TypeAlias = float | Mapping[str, float | None] | None
+"""Seconds for each channel, or for each by its name; `None` waits for ever."""
 
 # A queue cannot wait for as long as a float can say.
 _LONGEST_WAIT: Final = 3600.0
@@ -34,10 +48,12 @@ class ChannelOutcome(Generic[T]):
     Attributes:
         results: Channel name to its answer, for those that answered in time.
         errors: Channel name to its error, for those that did not.
+        seconds: Channel name to the time that it took.
     """
 
     results: dict[str, T] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
@@ -63,7 +79,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 def run_channels(
     calls: Mapping[str, Callable[[], T]],
     *,
-    timeout: float | None = 15.0,
+    timeout: Timeouts = 15.0,
     strict: bool = False,
 ) -> ChannelOutcome[T]:
     """Run every call at once, in threads that carry the caller's context.
@@ -74,7 +90,8 @@ def run_channels(
 
     Args:
         calls: Channel name to a call without arguments.
-        timeout: Seconds for each channel, counted from the start; `None` waits for ever.
+        timeout: Seconds for each channel, counted from the start, or a mapping that gives each
+            its own; `None` waits for ever.
         strict: Raise the first failing channel's own error instead of going on without it.
 
     Returns:
@@ -88,18 +105,18 @@ def run_channels(
     >>> run_channels({"a": lambda: 1, "b": lambda: 1 // 0}).results
     {'a': 1}
     """
-    check_timeout(timeout)
-    if timeout is None and len(calls) == 1:
+    timeouts = _each(calls, timeout)
+    if list(timeouts.values()) == [None]:
         answers = {name: _guarded(call) for name, call in calls.items()}
     else:
-        answers = _in_threads(calls, timeout)
-    return _outcome(calls, answers, timeout=timeout, strict=strict)
+        answers = _in_threads(calls, timeouts)
+    return _outcome(answers, timeouts=timeouts, strict=strict)
 
 
 async def arun_channels(
     calls: Mapping[str, Callable[[], Awaitable[T]]],
     *,
-    timeout: float | None = 15.0,  # noqa: ASYNC109 - one deadline per channel, not for the whole
+    timeout: Timeouts = 15.0,  # noqa: ASYNC109 - one deadline per channel, not for the whole
     strict: bool = False,
 ) -> ChannelOutcome[T]:
     """Run every call at once, as tasks: the async twin of `run_channels`.
@@ -109,7 +126,8 @@ async def arun_channels(
 
     Args:
         calls: Channel name to a call that gives an awaitable.
-        timeout: Seconds for each channel, counted from the start; `None` waits for ever.
+        timeout: Seconds for each channel, counted from the start, or a mapping that gives each
+            its own; `None` waits for ever.
         strict: Raise the first failing channel's own error instead of going on without it.
 
     Returns:
@@ -120,20 +138,24 @@ async def arun_channels(
         Exception: Under `strict`, what the first failing channel raised.
         InvalidParameterError: The timeout is not a positive number.
     """
-    check_timeout(timeout)
+    timeouts = _each(calls, timeout)
     answers: dict[str, _Answer[T]] = {}
 
     async def answer(name: str, call: Callable[[], Awaitable[T]]) -> None:
-        limit = asyncio.timeout(timeout)
+        limit = asyncio.timeout(timeouts[name])
+        started = time.perf_counter()
+        given = answers[name] = _Answer()
         try:
             async with limit:
-                answers[name] = _Answer(value=[await call()])
+                given.value.append(await call())
         except Exception as error:  # noqa: BLE001 - a channel may fail in any way
             late = isinstance(error, TimeoutError) and limit.expired()
-            answers[name] = _Answer(error=_late(name, timeout) if late else error)
+            given.error = _late(name, timeouts[name]) if late else error
         except BaseException as error:
-            answers[name] = _Answer(error=error)
+            given.error = error
             raise
+        finally:
+            given.seconds = time.perf_counter() - started
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -142,26 +164,81 @@ async def arun_channels(
     except BaseExceptionGroup as failed:
         # As raised by the channel: callers do not know that there is a group.
         raise failed.exceptions[0] from None
-    return _outcome(calls, answers, timeout=timeout, strict=strict)
+    return _outcome(answers, timeouts=timeouts, strict=strict)
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Wait for a call in a thread of its own, which carries the caller's context.
+
+    Not in the loop's pool: a call that hangs would take a place there from others, and keep the
+    loop from closing. The thread is a daemon; when the caller is cancelled, its answer is thrown
+    away.
+
+    Args:
+        call: A call without arguments.
+
+    Returns:
+        What it gives; what it raises is raised here.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_Answer[T]] = loop.create_future()
+
+    def settle(answer: _Answer[T]) -> None:
+        if not done.done():
+            done.set_result(answer)
+
+    def work() -> None:
+        answer = _guarded(call)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, answer)
+
+    _start(work, "call")
+    answer = await done
+    if answer.error is not None:
+        raise answer.error
+    return answer.value[0]
 
 
 @dataclass(slots=True)
 class _Answer(Generic[T]):
-    """One channel's end: a list with the value, or an error."""
+    """One channel's end: a list with the value, or an error, and the time that it took."""
 
     value: list[T] = field(default_factory=list)
     error: BaseException | None = None
+    seconds: float = 0.0
+
+
+def _each(calls: Mapping[str, object], timeout: Timeouts) -> dict[str, float | None]:
+    """Give each channel its timeout."""
+    if isinstance(timeout, Mapping):
+        timeouts = {name: timeout[name] for name in calls}
+    else:
+        check_timeout(timeout)
+        return dict.fromkeys(calls, timeout)
+    for seconds in timeouts.values():
+        check_timeout(seconds)
+    return timeouts
 
 
 def _guarded(call: Callable[[], T]) -> _Answer[T]:
+    started = time.perf_counter()
+    answer: _Answer[T] = _Answer()
     try:
-        return _Answer(value=[call()])
+        answer.value.append(call())
     except BaseException as error:  # noqa: BLE001 - the caller's thread decides what goes on
-        return _Answer(error=error)
+        answer.error = error
+    answer.seconds = time.perf_counter() - started
+    return answer
+
+
+def _start(work: Callable[[], None], name: str) -> None:
+    # Each thread gets a copy of its own: one context cannot be entered twice at a time.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name=f"channel {name}", daemon=True).start()
 
 
 def _in_threads(
-    calls: Mapping[str, Callable[[], T]], timeout: float | None
+    calls: Mapping[str, Callable[[], T]], timeouts: Mapping[str, float | None]
 ) -> dict[str, _Answer[T]]:
     done: queue.SimpleQueue[tuple[str, _Answer[T]]] = queue.SimpleQueue()
 
@@ -169,47 +246,44 @@ def _in_threads(
         done.put((name, _guarded(call)))
 
     for name, call in calls.items():
-        # Each thread gets a copy of its own: one context cannot be entered twice at a time.
-        context = contextvars.copy_context()
-        threading.Thread(
-            target=context.run, args=(work, name, call), name=f"channel {name}", daemon=True
-        ).start()
-    return _collect(done, len(calls), timeout)
+        _start(partial(work, name, call), name)
+    return _collect(done, timeouts)
 
 
 def _collect(
-    done: queue.SimpleQueue[tuple[str, _Answer[T]]], count: int, timeout: float | None
+    done: queue.SimpleQueue[tuple[str, _Answer[T]]], timeouts: Mapping[str, float | None]
 ) -> dict[str, _Answer[T]]:
-    deadline = None if timeout is None else time.monotonic() + timeout
+    started = time.monotonic()
+    ends = {name: math.inf if s is None else started + s for name, s in timeouts.items()}
     answers: dict[str, _Answer[T]] = {}
-    while len(answers) < count:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    while ends:
+        left = min(ends.values()) - time.monotonic()
         try:
-            name, answer = done.get(timeout=None if left is None else min(left, _LONGEST_WAIT))
+            name, answer = done.get(timeout=min(max(left, 0.0), _LONGEST_WAIT))
         except queue.Empty:
-            if left is not None and left <= _LONGEST_WAIT:
-                break
+            now = time.monotonic()
+            ends = {name: end for name, end in ends.items() if end > now}
             continue
-        answers[name] = answer
-        if not isinstance(answer.error, Exception | None):
+        interrupted = not isinstance(answer.error, Exception | None)
+        # One that was given up before the others ended has had its time.
+        if ends.pop(name, None) is not None or interrupted:
+            answers[name] = answer
+        if interrupted:
             break
     return answers
 
 
 def _outcome(
-    calls: Mapping[str, object],
-    answers: Mapping[str, _Answer[T]],
-    *,
-    timeout: float | None,
-    strict: bool,
+    answers: Mapping[str, _Answer[T]], *, timeouts: Mapping[str, float | None], strict: bool
 ) -> ChannelOutcome[T]:
     for answer in answers.values():
         if not isinstance(answer.error, Exception | None):
             raise answer.error
     outcome: ChannelOutcome[T] = ChannelOutcome()
-    for name in calls:
-        answer = answers.get(name) or _Answer(error=_late(name, timeout))
+    for name, timeout in timeouts.items():
+        answer = answers.get(name) or _Answer(error=_late(name, timeout), seconds=timeout or 0.0)
         error = answer.error
+        outcome.seconds[name] = answer.seconds
         if error is None:
             outcome.results[name] = answer.value[0]
             continue
@@ -217,7 +291,7 @@ def _outcome(
             raise error
         _logger.warning("Channel %r failed and is left out: %r", name, error)
         outcome.errors[name] = error
-    if calls and not outcome.results:
+    if timeouts and not outcome.results:
         raise AllChannelsFailedError(outcome.errors)
     return outcome
 

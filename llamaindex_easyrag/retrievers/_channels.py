@@ -1,0 +1,95 @@
+"""Retrievers as channels of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+
+from easyrag_core import Channel, InvalidParameterError
+from easyrag_core.pipeline import NO_LIMIT, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llama_index.core.schema import NodeWithScore, QueryBundle
+
+__all__ = ["checked_retrievers", "child_channels"]
+
+
+def checked_retrievers(retrievers: Any) -> list[BaseRetriever]:
+    """Refuse what cannot be asked.
+
+    Args:
+        retrievers: What the user gave.
+
+    Returns:
+        At least one retriever.
+
+    Raises:
+        InvalidParameterError: It is no list of retrievers, or empty.
+    """
+    if isinstance(retrievers, str) or not isinstance(retrievers, Iterable):
+        raise InvalidParameterError("retrievers", retrievers, "give a list of retrievers")
+    children: list[BaseRetriever] = list(retrievers)
+    if not children:
+        raise InvalidParameterError("retrievers", children, "give at least one")
+    for child in children:
+        if not (hasattr(child, "retrieve") and hasattr(child, "aretrieve")):
+            allowed = "give retrievers; of an index take index.as_retriever()"
+            raise InvalidParameterError("retrievers", child, allowed)
+    return children
+
+
+def child_channels(
+    children: Sequence[BaseRetriever],
+    names: Sequence[str],
+    query_bundle: QueryBundle,
+    *,
+    weights: Sequence[float] | None,
+    timeouts: Sequence[float | None],
+    k: int = NO_LIMIT,
+) -> list[Channel[NodeWithScore]]:
+    """Make one channel per retriever.
+
+    Args:
+        children: The retrievers.
+        names: One per child.
+        query_bundle: What is asked.
+        weights: One per child; 1 each if not given.
+        timeouts: One per child.
+        k: How many nodes of each answer are taken: how many it gives is a retriever's own
+            setting.
+
+    Returns:
+        The channels, in the order of the children.
+    """
+    votes = [1.0] * len(children) if weights is None else weights
+    return [
+        Channel(name, asked.search, k=k, weight=vote, timeout=timeout, asearch=asked.asearch)
+        for name, asked, vote, timeout in zip(
+            names, [_Child(child, query_bundle) for child in children], votes, timeouts, strict=True
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A retriever within one request."""
+
+    retriever: BaseRetriever
+    query_bundle: QueryBundle
+
+    def search(self, _query: str, _k: int) -> list[NodeWithScore]:
+        # Each gets a bundle of its own: the framework's retrievers write embeddings into it.
+        return self.retriever.retrieve(replace(self.query_bundle))
+
+    async def asearch(self, _query: str, _k: int) -> list[NodeWithScore]:
+        retriever, bundle = self.retriever, replace(self.query_bundle)
+        if getattr(type(retriever), "_aretrieve", None) is BaseRetriever._aretrieve:  # noqa: SLF001
+            # What the framework gives those that have none would block the event loop.
+            return await in_thread(partial(retriever.retrieve, bundle))
+        return await retriever.aretrieve(bundle)
