@@ -26,7 +26,12 @@ from easyrag_core.errors import (
     OutputParseError,
     StreamInterruptedError,
 )
-from easyrag_core.events import AttributeValue, Event, EventHandler, emit
+from easyrag_core.events import (
+    AttributeValue,
+    Event,
+    EventHandler,
+    emit,
+)
 from easyrag_core.filters import (
     And,
     Condition,
@@ -63,7 +68,23 @@ from easyrag_core.index import (
     embed_in_batches,
     fuse_hits,
 )
-from easyrag_core.pipeline import ChannelOutcome, arun_channels, run_channels
+from easyrag_core.pipeline import (
+    AutoMerge,
+    Channel,
+    ChannelOutcome,
+    Dedupe,
+    Diversify,
+    EvidenceGate,
+    ParentExpansion,
+    PipelineContext,
+    PipelineResult,
+    Postprocessor,
+    Rerank,
+    RetrievalPipeline,
+    ScoreThreshold,
+    arun_channels,
+    run_channels,
+)
 from easyrag_core.query import (
     Clarification,
     ConversationMemory,
@@ -106,22 +127,6 @@ from easyrag_core.query import (
     report_degradation,
     resolve_clarification,
     split_questions,
-from easyrag_core.pipeline import (
-    AutoMerge,
-    Channel,
-    ChannelOutcome,
-    Dedupe,
-    Diversify,
-    EvidenceGate,
-    ParentExpansion,
-    PipelineContext,
-    PipelineResult,
-    Postprocessor,
-    Rerank,
-    RetrievalPipeline,
-    ScoreThreshold,
-    arun_channels,
-    run_channels,
 )
 from easyrag_core.ranking import (
     ExpandedItem,
@@ -155,10 +160,18 @@ from easyrag_core.routing import (
     StreamReset,
     classify_failure,
 )
-from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction
-from easyrag_core.types import ChannelScore, Chunk, Hit, LengthFunction, StageFacts
+from easyrag_core.types import (
+    ChannelScore,
+    Chunk,
+    Hit,
+    LengthFunction,
+    StageFacts,
+)
 
 __all__ = [
+    "COUNTED_KINDS",
+    "FAILURE_KINDS",
+    "MOVING_KINDS",
     "AllChannelsFailedError",
     "Analyzer",
     "And",
@@ -167,7 +180,6 @@ __all__ = [
     "BM25Explanation",
     "BM25Index",
     "BM25Params",
-    "COUNTED_KINDS",
     "CachedChunkStore",
     "Channel",
     "ChannelOutcome",
@@ -200,7 +212,6 @@ __all__ = [
     "EvidenceGate",
     "ExpandedItem",
     "ExtractedConditions",
-    "FAILURE_KINDS",
     "Failure",
     "FailureKind",
     "Filter",
@@ -229,7 +240,6 @@ __all__ = [
     "KeyValueChunkStore",
     "LengthFunction",
     "MMRResult",
-    "MOVING_KINDS",
     "MarkdownChunker",
     "MemoryState",
     "MergedItem",
