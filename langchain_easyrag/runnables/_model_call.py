@@ -63,9 +63,7 @@ class ModelCall:
         Raises:
             InvalidParameterError: The model does not take the method named.
         """
-        if structured not in STRUCTURED or isinstance(structured, int | float) is not (
-            type(structured) is bool
-        ):
+        if not isinstance(structured, bool | str) or structured not in STRUCTURED:
             raise InvalidParameterError("structured", structured, f"give one of {STRUCTURED}")
         # OpenAI's API wants the word in the messages; other models want to know the shape.
         shape = json.dumps(dict(schema), ensure_ascii=False)
