@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
@@ -50,7 +50,7 @@ class HistoryBlendRetriever(RunnableSerializable[Any, list[Document]]):
         ```
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     retriever: RetrieverLike
     """Who is asked."""

@@ -63,7 +63,8 @@ class ModelCall:
         Raises:
             InvalidParameterError: The model does not take the method named.
         """
-        if not isinstance(structured, bool | str) or structured not in STRUCTURED:
+        given: Any = structured
+        if not isinstance(given, bool | str) or given not in STRUCTURED:
             raise InvalidParameterError("structured", structured, f"give one of {STRUCTURED}")
         # OpenAI's API wants the word in the messages; other models want to know the shape.
         shape = json.dumps(dict(schema), ensure_ascii=False)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import get_buffer_string
-from langchain_core.prompts import BasePromptTemplate
-from langchain_core.prompts.chat import BaseChatPromptTemplate
 
 from easyrag_core import InvalidParameterError
 from langchain_easyrag.runnables._conversation import framework_messages
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from langchain_core.language_models import LanguageModelInput
+    from langchain_core.prompts import BasePromptTemplate
 
     from easyrag_core import Message
 
@@ -56,6 +55,9 @@ class Prompting:
         Raises:
             InvalidParameterError: A placeholder is missing, or is one that nothing fills.
         """
+        # With the module it would load two template engines, for those who have no prompt.
+        from langchain_core.prompts import BasePromptTemplate  # noqa: PLC0415
+
         if not isinstance(prompt, BasePromptTemplate):
             return cls(core=prompt)
         found = {*prompt.input_variables, *prompt.optional_variables}
@@ -88,6 +90,8 @@ class Prompting:
         """
         if self.template is None:
             return framework_messages(messages)
+        from langchain_core.prompts.chat import BaseChatPromptTemplate  # noqa: PLC0415 - as above
+
         said: Any = framework_messages(window)
         if not isinstance(self.template, BaseChatPromptTemplate):
             said = get_buffer_string(said)

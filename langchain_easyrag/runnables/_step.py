@@ -39,7 +39,7 @@ class QueryStep(RunnableSerializable[Any, Out], Generic[Out]):
     list of messages of which the last is the question.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     llm: Runnable[Any, Any]
     """Who is asked: a chat model, or any runnable that takes its place."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableSerializable
 from langchain_core.runnables.base import coerce_to_runnable
 from langchain_core.runnables.utils import get_unique_config_specs
-from langchain_core.tools import BaseTool
 from pydantic import ConfigDict, Field
 from typing_extensions import override
 
@@ -90,7 +89,7 @@ class IntentRouter(RunnableSerializable[Any, IntentResult]):
         ```
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     classifier: IntentClassifier
     """Who decides."""
@@ -242,6 +241,8 @@ def _runnable(name: str, branch: Any) -> Runnable[Any, Any]:
 def _prepared(
     branch: Runnable[Any, Any], node: IntentNode | None, question: str, given: dict[str, Any]
 ) -> tuple[Runnable[Any, Any], Any, dict[str, Any]]:
+    from langchain_core.tools import BaseTool  # noqa: PLC0415 - who has a tool has loaded it
+
     inner = unwrapped(branch)
     if isinstance(inner, BaseRetriever):
         return _retrieving(branch, node, question)

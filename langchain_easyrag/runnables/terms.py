@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.runnables import RunnableSerializable
 from pydantic import ConfigDict
@@ -41,7 +41,7 @@ class TermMapper(RunnableSerializable[Any, Any]):
         ```
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(arbitrary_types_allowed=True)
 
     terms: TermMap
     """What becomes what."""
