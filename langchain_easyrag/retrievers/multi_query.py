@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable  # noqa: TC003 - pydantic reads it
 from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, run_in_executor
+from pydantic import Field
 from typing_extensions import override
 
 from easyrag_core import (
@@ -21,6 +23,8 @@ from langchain_easyrag._given import is_listing
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._queries import QueryItems, queries_pipeline
+from langchain_easyrag.retrievers._query_vectors import with_query_vectors
+from langchain_easyrag.retrievers.hybrid import HybridRetriever
 from langchain_easyrag.runnables.generator import MultiQueryGenerator
 
 if TYPE_CHECKING:
@@ -88,6 +92,12 @@ class MultiQueryRetriever(ParentRetriever):
     k: int | None = None
     """How many documents to return; `None` returns all."""
 
+    embed_queries: Callable[[list[str]], list[list[float]]] | None = Field(
+        default=None, exclude=True, repr=False
+    )
+    """Embeds all queries in one call for a `HybridRetriever` with a model of its own: the model's
+    `embed_documents`, where it makes no difference between queries and documents."""
+
     channel_timeout: float | None = 15.0
     """Seconds that each query has; `None` waits for ever."""
 
@@ -118,6 +128,9 @@ class MultiQueryRetriever(ParentRetriever):
         check_choice("merge", kwargs.get("merge", "rrf"), ("rrf", "max"))
         if kwargs.get("count") is not None:
             check_count("count", kwargs["count"], minimum=1)
+        if kwargs.get("embed_queries") is not None and not isinstance(retriever, HybridRetriever):
+            allowed = "only a HybridRetriever takes vectors of queries"
+            raise InvalidParameterError("embed_queries", kwargs["embed_queries"], allowed)
         super().__init__(**{**kwargs, "retriever": retriever, "llm_chain": llm_chain})
 
     @classmethod
@@ -187,7 +200,8 @@ class MultiQueryRetriever(ParentRetriever):
             worded = self.llm_chain.invoke({"question": query}, config)
         except Exception as error:  # noqa: BLE001 - a chain may fail in any way
             worded = self._failed(error)
-        pipeline = self._pipeline(self._queries(query, worded), run_manager, parent_config)
+        queries = self._queries(query, worded)
+        pipeline = self._pipeline(self._embedded(queries), queries, run_manager, parent_config)
         return pipeline.run(query, k=wanted).hits
 
     @override
@@ -205,7 +219,9 @@ class MultiQueryRetriever(ParentRetriever):
             worded = await self.llm_chain.ainvoke({"question": query}, config)
         except Exception as error:  # noqa: BLE001 - a chain may fail in any way
             worded = self._failed(error)
-        pipeline = self._pipeline(self._queries(query, worded), run_manager, parent_config)
+        queries = self._queries(query, worded)
+        asked = await run_in_executor(None, self._embedded, queries)
+        pipeline = self._pipeline(asked, queries, run_manager, parent_config)
         return (await pipeline.arun(query, k=wanted)).hits
 
     def _wanted(self, k: int | None) -> int:
@@ -229,14 +245,22 @@ class MultiQueryRetriever(ParentRetriever):
             queries = queries[1:] or queries
         return [WeightedQuery(text) for text in queries]
 
+    def _embedded(self, queries: Sequence[WeightedQuery]) -> RetrieverLike:
+        """Return who is asked, with the vectors of all queries where they come in one batch."""
+        if self.embed_queries is None or not isinstance(self.retriever, HybridRetriever):
+            return self.retriever
+        texts = [query.text for query in queries]
+        return with_query_vectors(self.retriever, texts, self.embed_queries)
+
     def _pipeline(
         self,
+        retriever: RetrieverLike,
         queries: Sequence[WeightedQuery],
         run_manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
         config: RunnableConfig | None,
     ) -> RetrievalPipeline[Document]:
         return queries_pipeline(
-            self.retriever,
+            retriever,
             queries,
             lambda tag: child_config(config, run_manager, tag),
             items=QueryItems.of(

@@ -17,6 +17,7 @@ from easyrag_core import AllChannelsFailedError, HistoryBlend, InvalidParameterE
 from langchain_easyrag import (
     BM25Retriever,
     HistoryBlendRetriever,
+    HybridRetriever,
     MultiQueryRetriever,
     QueryRewriter,
 )
@@ -184,6 +185,32 @@ def test_a_retriever_without_scores_is_merged_by_its_best_rank(caplog):
     found = retriever.invoke("bm25 ranking")
     assert found[0].metadata["easyrag"]["score"] == 1.0
     assert "no scores" in caplog.text
+
+
+@EACH_WAY
+def test_all_queries_are_embedded_in_one_batch(way, caplog):
+    """One call of the model for three queries, the same documents; a failing batch is survived."""
+    model = WordEmbeddings()
+    hybrid = HybridRetriever.from_documents(corpus(), model)
+    chain = asking(["marginal relevance", "cat mat"])
+    plain = MultiQueryRetriever(retriever=hybrid, llm_chain=chain)
+    wanted = WAYS[way](plain, "ranking")
+    model.batches.clear()
+    model.queries.clear()
+    batched = MultiQueryRetriever(
+        retriever=hybrid, llm_chain=chain, embed_queries=model.embed_documents
+    )
+    assert WAYS[way](batched, "ranking") == wanted
+    assert (model.batches, model.queries) == ([["ranking", "marginal relevance", "cat mat"]], [])
+    broken = MultiQueryRetriever(
+        retriever=hybrid, llm_chain=chain, embed_queries=lambda texts: 1 / 0
+    )
+    assert WAYS[way](broken, "ranking") == wanted
+    assert "one batch failed" in caplog.text
+    with pytest.raises(InvalidParameterError, match="embed_queries"):
+        MultiQueryRetriever(
+            retriever=ListRetriever(documents=[]), llm_chain=chain, embed_queries=len
+        )
 
 
 def test_k_and_documents_without_ids():
