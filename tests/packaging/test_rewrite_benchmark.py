@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langchain_core.language_models import FakeListChatModel
+import pytest
 
 from tests.benchmarks import rewrite
 from tests.benchmarks.collections import Collection
@@ -17,6 +17,7 @@ def test_it_is_skipped_with_a_message(monkeypatch, capsys):
 
 def test_each_way_to_search_is_measured(monkeypatch, tmp_path):
     """On one follow-up whose rewrite finds what the question does not."""
+    models = pytest.importorskip("langchain_core.language_models")
     collection = Collection(
         "talk",
         ["redis", "kafka"],
@@ -32,7 +33,7 @@ def test_each_way_to_search_is_measured(monkeypatch, tmp_path):
     )
     monkeypatch.setenv("EASYRAG_DATA", str(tmp_path))
     monkeypatch.setattr(rewrite, "read_collection", lambda _: collection)
-    figures = rewrite.measure(FakeListChatModel(responses=["the price of redis"]), None)
+    figures = rewrite.measure(models.FakeListChatModel(responses=["the price of redis"]), None)
     assert figures["questions"] == figures["used rewrites"] == 1
     assert figures["raw question"] == 0
     assert figures["rewrite alone"] == 1
