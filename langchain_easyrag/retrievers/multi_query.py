@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable  # noqa: TC003 - pydantic reads it
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
 from langchain_core.runnables import Runnable, run_in_executor
 from pydantic import Field
@@ -235,6 +236,9 @@ class MultiQueryRetriever(ParentRetriever):
     def _queries(self, query: str, worded: Any) -> list[WeightedQuery]:
         """Return what is asked: the question first, each text once, never nothing."""
         count = NO_LIMIT if self.count is None else self.count
+        # A chain may end in a message, or be one of LangChain's old ones.
+        worded = worded.get("text") if isinstance(worded, Mapping) else worded
+        worded = str(worded.text) if isinstance(worded, BaseMessage) else worded
         if isinstance(worded, str):
             texts = parse_queries(worded, query, count=count, strict=self.strict)
         else:

@@ -66,6 +66,9 @@ class ScopedRetriever(ParentRetriever):
     the system forbids comes out, whatever a model draws. When nothing passes, conditions that
     were drawn by a model are given up; those of the system, and those given with a call, never.
 
+    Of several retrievers that are fused, scope each one rather than the fusion, which cannot be
+    asked for more. A store that searches approximately may find fewer than there are.
+
     Instantiate:
         ```python
         from easyrag_core import Condition, FilterField, FilterPolicy

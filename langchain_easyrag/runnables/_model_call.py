@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import LanguageModelInput
     from langchain_core.runnables import RunnableConfig
 
-__all__ = ["STRUCTURED", "ModelCall", "check_model"]
+__all__ = ["STRUCTURED", "ModelCall", "check_model", "check_structured"]
 
 _logger = logging.getLogger(__name__)
 
@@ -47,6 +47,19 @@ def check_model(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
     return llm
 
 
+def check_structured(given: Any) -> None:
+    """Refuse what is no form of a reply.
+
+    Args:
+        given: What was given.
+
+    Raises:
+        InvalidParameterError: It is none of `STRUCTURED`.
+    """
+    if not isinstance(given, bool | str) or given not in STRUCTURED:
+        raise InvalidParameterError("structured", given, f"give one of {STRUCTURED}")
+
+
 class ModelCall:
     """A model as one step asks it."""
 
@@ -63,9 +76,7 @@ class ModelCall:
         Raises:
             InvalidParameterError: The model does not take the method named.
         """
-        given: Any = structured
-        if not isinstance(given, bool | str) or given not in STRUCTURED:
-            raise InvalidParameterError("structured", structured, f"give one of {STRUCTURED}")
+        check_structured(structured)
         # OpenAI's API wants the word in the messages; other models want to know the shape.
         shape = json.dumps(dict(schema), ensure_ascii=False)
         self._told = f"\n\nJSON Schema: {shape}" if structured == "json_mode" else ""

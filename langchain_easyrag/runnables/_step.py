@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import override
 
 from easyrag_core import report_degradation
-from easyrag_core.errors import check_choice
+from easyrag_core.errors import check_choice, check_count
 from easyrag_core.events import EventHandler  # noqa: TC001 - pydantic reads it
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.runnables._conversation import Asked, asked_in
-from langchain_easyrag.runnables._model_call import ModelCall, check_model
+from langchain_easyrag.runnables._model_call import ModelCall, check_model, check_structured
 
 if TYPE_CHECKING:
     from langchain_core.language_models import LanguageModelInput
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "QueryStep"]
 
 Out = TypeVar("Out")
+
+_COUNTS: Final = ("history_turns", "count", "max_questions", "candidates")
 
 Plan: TypeAlias = Generator[tuple[ModelCall, Any], str | None, Out]
 """Gives each call with its request, is sent the reply or `None` for a failed call, ends with the
@@ -83,6 +85,10 @@ class QueryStep(RunnableSerializable[Any, Out], Generic[Out]):
         check_model(llm)
         check_settings(kwargs, known=type(self).model_fields)
         check_choice("on_error", kwargs.get("on_error", "fallback"), ("fallback", "raise"))
+        check_structured(kwargs.get("structured", False))
+        for name in _COUNTS:
+            # Here, since pydantic would take "3" and True for numbers.
+            check_count(name, kwargs.get(name, 1))
         super().__init__(**{**kwargs, "llm": llm})
 
     @property

@@ -14,6 +14,7 @@ from easyrag_core import (
     IntentPrompt,
     IntentRules,
     IntentTree,
+    InvalidParameterError,
     JudgePrompt,
     cap_decisions,
     is_small_talk,
@@ -97,8 +98,12 @@ class IntentClassifier(QueryStep[IntentDecision]):
                 the model does not take the method named.
         """
         IntentPrompt(tree)  # refuses what is no tree
+        if kwargs.get("judge") is not None:
+            check_model(kwargs["judge"], "judge")
+        if not isinstance(kwargs.get("rules", IntentRules()), IntentRules):
+            raise InvalidParameterError("rules", kwargs["rules"], "give IntentRules")
         super().__init__(llm, tree=tree, **kwargs)
-        judge = llm if self.judge is None else check_model(self.judge, "judge")
+        judge = llm if self.judge is None else self.judge
         self._prompting = Prompting.of(self.prompt, ("questions", "input"), ("topics",))
         self._judging = Prompting.of(self.judge_prompt, QUESTION, ("topics",))
         self._intents = IntentPrompt(tree, self._prompting.core, candidates=self.candidates)

@@ -128,7 +128,7 @@ def test_three_hundred_leaves_make_a_bounded_prompt():
 )
 def test_bad_settings_are_refused(wrong):
     """At construction."""
-    with pytest.raises(ValueError):
+    with pytest.raises(InvalidParameterError):
         classifier("[]", **wrong)
 
 

@@ -9,6 +9,7 @@ import threading
 import pytest
 from langchain_classic.retrievers import MultiQueryRetriever as TheirRetriever
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -56,7 +57,8 @@ def test_from_llm_takes_all_arguments_of_theirs_in_their_order(bm25):
 
 def test_their_constructor_with_a_chain_of_the_users(bm25):
     """`llm_chain` from `{"question": …}` to a list, or to a text with one query a line."""
-    for worded in (["marginal relevance"], "Here you are:\n1. marginal relevance"):
+    text = "Here you are:\n1. marginal relevance"
+    for worded in (["marginal relevance"], text, AIMessage(text), {"text": text}):
         asked: list[dict] = []
         chain = RunnableLambda(
             lambda given, asked=asked, worded=worded: asked.append(given) or worded

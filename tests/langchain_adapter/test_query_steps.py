@@ -360,6 +360,10 @@ def test_bad_settings_are_refused_at_construction(step):
         {"on_error": "ignore"},
         {"structured": "xml"},
         {"structured": "json_schema"},
+        {"structured": 1},
+        {"history_turns": "3"},
+        {"count": True},
+        {"candidates": 0.5},
     ):
         with pytest.raises(InvalidParameterError):
             make(model, **wrong)
