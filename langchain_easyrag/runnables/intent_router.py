@@ -38,8 +38,8 @@ class IntentResult:
 
     Attributes:
         decision: Which topics fit.
-        outputs: Topic id to what its branch gave, best topic first; `default` for the branch of
-            questions that no topic fits.
+        outputs: Topic id to what its branch gave, best topic first; `default` where no topic
+            fits.
         errors: Topic id to the error of a branch that failed while others answered.
     """
 
@@ -64,9 +64,11 @@ class IntentRouter(RunnableSerializable[Any, IntentResult]):
     A branch is found by the topic's id, by the ids above it, by its tool, its collection, and
     last its kind. It may be any runnable. A retriever gets the question, with the topic's `k`
     and `filters`; a tool gets the question; anything else, such as a prompt with a model behind
-    it, gets the input as a mapping with the question under `input`, and `intent` and
-    `intent_prompt` of the topic. Where two topics come close nothing is run: the result holds
-    the clarification, and the next turn brings it back with the user's answer.
+    it, gets the input as a mapping with the question under `input`, and `intent`, `intent_prompt`
+    and `intent_filters` of the topic; what it retrieves by itself is its own affair.
+
+    Where two topics come close nothing is run: the result holds the clarification, and the next
+    turn brings it back with the user's answer.
 
     Instantiate:
         ```python
@@ -212,12 +214,16 @@ class IntentRouter(RunnableSerializable[Any, IntentResult]):
             return {}
         given = dict(value) if isinstance(value, Mapping) else {}
         given[self.classifier.input_key] = decision.question
-        found = {}
+        found, default = {}, self.default
         for node in decision.targets:
-            if (branch := self._branch_of(node)) is not None:
+            branch = self._branch_of(node)
+            if branch is None:
+                # It answers once, for the best topic without a branch, held to that topic.
+                branch, default = default, None
+            if branch is not None:
                 found[node.id] = _prepared(branch, node, decision.question, given)
-        if not found and self.default is not None:
-            found[_DEFAULT] = _prepared(self.default, None, decision.question, given)
+        if not decision.targets and default is not None:
+            found[_DEFAULT] = _prepared(default, None, decision.question, given)
         return found
 
     def _branch_of(self, node: IntentNode) -> Runnable[Any, Any] | None:
@@ -248,7 +254,9 @@ def _prepared(
         return _retrieving(branch, node, question)
     if isinstance(inner, BaseTool):
         return branch, question, {}
-    facts = {} if node is None else {"intent": node.id, "intent_prompt": node.prompt or ""}
+    if node is None:
+        return branch, given, {}
+    facts = {"intent": node.id, "intent_prompt": node.prompt or "", "intent_filters": node.filters}
     return branch, {**given, **facts}, {}
 
 

@@ -161,6 +161,29 @@ def test_a_retriever_gets_the_topic_k_and_filters(way):
 
 
 @EACH_WAY
+def test_filters_hold_for_the_default_branch_too(way):
+    """A topic without a branch of its own: the default retriever is held to its filters."""
+    tree = IntentTree.from_dicts(
+        [
+            {
+                "id": id_,
+                "name": id_,
+                "filters": {"field": "number", "operator": "eq", "value": number},
+            }
+            for number, id_ in enumerate("abc")
+        ]
+    )
+    bm25 = BM25Retriever.from_documents(corpus())
+    steps, _ = classifier(scores(b=0.9, c=0.5), tree=tree)
+    result = WAYS[way](IntentRouter(steps, {}, default=bm25), "ranking rankings")
+    assert {name: ids(found) for name, found in result.outputs.items()} == {"b": ["mmr"]}
+    seen = []
+    router = IntentRouter(steps, {"b": RunnableLambda(seen.append)})
+    WAYS[way](router, "ranking rankings")
+    assert seen[0]["intent_filters"] == Condition("number", "eq", 1)
+
+
+@EACH_WAY
 def test_a_tool_gets_the_question(way):
     """By the topic's tool name."""
     steps, _ = classifier(scores(orders=0.9))
