@@ -8,12 +8,15 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
+from easyrag_core import FilterPolicy
 from langchain_easyrag import (
     FusionRetriever,
     HybridRetriever,
     MMRRetriever,
+    MultiQueryRetriever,
     ParentChildRetriever,
     PipelineRetriever,
+    ScopedRetriever,
 )
 from tests.langchain_adapter.samples import (
     ConfigSeen,
@@ -45,7 +48,17 @@ def pipeline(child):
     return PipelineRetriever(retrievers=[child])
 
 
-WRAPPERS = pytest.mark.parametrize("wrap", [fusion, hybrid, mmr, parent_child, pipeline])
+def multi_query(child):
+    return MultiQueryRetriever(retriever=child, llm_chain=RunnableLambda(lambda _: []))
+
+
+def scoped(child):
+    return ScopedRetriever(retriever=child, policy=FilterPolicy())
+
+
+WRAPPERS = pytest.mark.parametrize(
+    "wrap", [fusion, hybrid, mmr, multi_query, parent_child, pipeline, scoped]
+)
 CONFIG = {
     "tags": ["from-outside"],
     "metadata": {"tenant": 7},

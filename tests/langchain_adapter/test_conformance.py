@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langchain_tests.integration_tests.indexer import (
@@ -11,13 +12,15 @@ from langchain_tests.integration_tests.indexer import (
     DocumentIndexerTestSuite,
 )
 
-from easyrag_core import HybridIndex
+from easyrag_core import FilterPolicy, HybridIndex
 from langchain_easyrag import (
     BM25Retriever,
     FusionRetriever,
     HybridRetriever,
     MMRRetriever,
+    MultiQueryRetriever,
     ParentChildRetriever,
+    ScopedRetriever,
 )
 from tests.langchain_adapter.samples import WordEmbeddings
 
@@ -103,6 +106,33 @@ class TestHybridVectorRetriever(_Suite):
     @property
     def retriever_constructor_params(self):
         return {"index": HybridIndex(), "vector_retriever": vectors().as_retriever()}
+
+
+class TestMultiQuery(_Suite):
+    """The same over BM25 with two queries."""
+
+    @property
+    def retriever_constructor(self):
+        return MultiQueryRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        return {
+            "retriever": BM25Retriever.from_documents(matching()),
+            "llm_chain": RunnableLambda(lambda _: ["number"]),
+        }
+
+
+class TestScoped(_Suite):
+    """The same over a vector store, within a policy that allows all."""
+
+    @property
+    def retriever_constructor(self):
+        return ScopedRetriever
+
+    @property
+    def retriever_constructor_params(self):
+        return {"retriever": vectors(), "policy": FilterPolicy()}
 
 
 class TestMMR(_Suite):

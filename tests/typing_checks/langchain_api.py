@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import assert_type
 
+from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.indexing.base import DocumentIndex
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import BaseRetriever, RetrieverOutputLike
 from langchain_core.runnables import RunnableLambda
 from langchain_core.stores import BaseStore
@@ -21,9 +24,16 @@ from langchain_text_splitters import TextSplitter
 from easyrag_core import (
     BM25Params,
     Comparison,
+    Condition,
+    Decomposition,
     Explanation,
+    ExtractedConditions,
+    FilterField,
+    FilterPolicy,
     HybridIndex,
     InMemoryChunkStore,
+    IntentDecision,
+    IntentTree,
     StandardAnalyzer,
 )
 from langchain_easyrag import (
@@ -31,14 +41,26 @@ from langchain_easyrag import (
     ChunkDocstore,
     CodeTextSplitter,
     DocumentTextSplitter,
+    FilterExtractor,
     FusionRetriever,
+    HistoryBlendRetriever,
     HybridRetriever,
+    IntentClassifier,
+    IntentResult,
+    IntentRouter,
     MarkdownSectionTextSplitter,
     MMRCompressor,
     MMRRetriever,
+    MultiQueryGenerator,
+    MultiQueryRetriever,
     ParentChildRetriever,
     ParentChildTextSplitter,
     ParentExpansionCompressor,
+    QueryDecomposer,
+    QueryRewriter,
+    ScopedRetriever,
+    SummarizedChatHistory,
+    TermMapper,
     acompare,
     compare,
     explain,
@@ -174,3 +196,48 @@ async def evaluating(words: BaseRetriever, documents: list[Document]) -> None:
     assert_type(compare({"words": words, "function": found}, asked, metrics=["mrr"]), Comparison)
     assert_type(await acompare({"words": words}, asked, match="text"), Comparison)
     assert_type(explain(documents, query="x"), Explanation)
+
+
+async def understanding(model: BaseChatModel, talk: list[BaseMessage], tree: IntentTree) -> None:
+    """Steps give what they say, sync and async, and chain with any runnable."""
+    given = {"input": "x", "chat_history": talk}
+    rewriter = QueryRewriter(model, history_turns=2)
+    assert_type(rewriter.invoke(given), str)
+    assert_type(await rewriter.ainvoke(given), str)
+    assert_type(rewriter.batch([given]), list[str])
+    assert_type(MultiQueryGenerator(model, count=4).invoke("x"), list[str])
+    assert_type(QueryDecomposer(model, structured=True).invoke(given), Decomposition)
+    classifier = IntentClassifier(model, tree)
+    assert_type(classifier.invoke("x"), IntentDecision)
+    assert_type(classifier.classify(["x", "y"]), list[IntentDecision])
+    assert_type(IntentRouter(classifier, {"hr": rewriter}).invoke("x"), IntentResult)
+    TermMapper({"a": "b"})
+    QueryRewriter("gpt-5")  # type: ignore[arg-type]
+    IntentClassifier(model)  # type: ignore[call-arg]
+    TermMapper(3)  # type: ignore[arg-type]
+
+
+async def scoping(store: VectorStore, inner: BaseRetriever, model: BaseChatModel) -> None:
+    """Several queries, what was said before, and what the system allows."""
+    policy = FilterPolicy(
+        system=Condition("tenant", "eq", "a"), business_schema=[FilterField("year", "integer")]
+    )
+    extractor = FilterExtractor(model, policy)
+    assert_type(await extractor.ainvoke("x"), ExtractedConditions)
+    scoped = ScopedRetriever(retriever=store, policy=policy, extractor=extractor)
+    takes_retriever(scoped)
+    takes_retriever(scoped.restricted_to(Condition("owner", "eq", "b")))
+    assert_type(scoped.invoke("x", k=2), list[Document])
+    several = MultiQueryRetriever.from_llm(inner, model, merge="max", k=3)
+    assert_type(several, MultiQueryRetriever)
+    assert_type(await several.ainvoke("x"), list[Document])
+    assert_type(HistoryBlendRetriever(inner).invoke({"input": "x"}), list[Document])
+    ScopedRetriever(retriever=store)  # type: ignore[call-arg]
+    ScopedRetriever(retriever=store, policy={"tenant": "a"})  # type: ignore[arg-type]
+
+
+def remembering(kept: BaseChatMessageHistory, model: BaseChatModel) -> None:
+    """A conversation with notes is a conversation."""
+    history: BaseChatMessageHistory = SummarizedChatHistory(kept, model, window=6)
+    history.clear()
+    SummarizedChatHistory([], model)  # type: ignore[arg-type]
