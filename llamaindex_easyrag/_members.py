@@ -29,7 +29,8 @@ def model_name_of(model: object) -> str | None:
     Returns:
         The first name that says something; `None` when it has none.
     """
-    told = (getattr(model, name, None) for name in _NAMES)
+    told = [getattr(model, name, None) for name in _NAMES]
+    told.append(getattr(getattr(model, "metadata", None), "model_name", None))
     names = (name for name in told if isinstance(name, str) and name.strip())
     return next((name for name in names if name not in _NAMELESS), None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from contextlib import ExitStack, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -13,7 +13,14 @@ from llama_index.core.instrumentation.span import active_span_id
 from easyrag_core import StreamReset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterable,
+        AsyncIterator,
+        Generator,
+        Iterable,
+        Iterator,
+    )
 
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.llms import LLM
@@ -66,11 +73,13 @@ class Asking(Generic[A]):
         return self._agiven(self.router.astream(self._aopen, self.call.reader, **self.route))
 
     def _given(self, stream: Iterator[A | StreamReset]) -> Generator[A, None, None]:
-        with _closing(stream):
+        try:
             for given in stream:
                 chunk = self._reset(given) if isinstance(given, StreamReset) else given
                 if chunk is not None:
                     yield chunk
+        finally:
+            _close(stream)
 
     async def _agiven(self, stream: AsyncIterator[A | StreamReset]) -> AsyncGenerator[A, None]:
         try:
@@ -101,9 +110,9 @@ class Asking(Generic[A]):
         with self._told(candidate.model) as ended:
             with _inside(self.span):
                 stream = self.call.run(candidate.model, "stream_", prefill)
-            with _closing(stream):
-                for each in stream:
-                    chunk = self.call.marked(each, facts, prefill)
+            with closing(_each(stream, self.span)) as steps:
+                for step in steps:
+                    chunk = self.call.marked(step, facts, prefill)
                     yield chunk
             ended(chunk)
 
@@ -113,12 +122,10 @@ class Asking(Generic[A]):
         with self._told(candidate.model) as ended:
             with _inside(self.span):
                 stream = await self.call.run(candidate.model, "astream_", prefill)
-            try:
-                async for each in stream:
-                    chunk = self.call.marked(each, facts, prefill)
+            async with aclosing(_aeach(stream, self.span)) as steps:
+                async for step in steps:
+                    chunk = self.call.marked(step, facts, prefill)
                     yield chunk
-            finally:
-                await _aclose(stream)
             ended(chunk)
 
     def _facts(self, candidate: ModelCandidate[LLM]) -> dict[str, Any]:
@@ -136,8 +143,16 @@ class Asking(Generic[A]):
             yield lambda _: None
             return
         payload = {**self.call.begun(), EventPayload.SERIALIZED: model.to_payload()}
-        with manager.event(CBEventType.LLM, payload=payload) as event:
-            yield lambda answer: event.on_end(payload=self.call.ended(answer))
+        event = manager.on_event_start(CBEventType.LLM, payload=payload)
+        answers: list[A | None] = []
+        try:
+            yield answers.append
+        except BaseException as error:
+            payload = {EventPayload.EXCEPTION: error}
+            manager.on_event_end(CBEventType.LLM, payload=payload, event_id=event)
+            raise
+        payload = self.call.ended(answers[-1])
+        manager.on_event_end(CBEventType.LLM, payload=payload, event_id=event)
 
 
 def _manager_beside(ours: CallbackManager, theirs: CallbackManager) -> CallbackManager:
@@ -160,12 +175,38 @@ def _inside(span: str | None) -> Iterator[None]:
         active_span_id.reset(token)
 
 
-def _closing(stream: Any) -> ExitStack:
-    """Close a stream at the end, if it has a `close`: an iterator need not."""
-    stack = ExitStack()
+def _each(stream: Iterable[A], span: str | None) -> Generator[A, None, None]:
+    """Take each step of a stream within a span: many a model is only asked at the first."""
+    steps, end = iter(stream), object()
+    try:
+        while True:
+            with _inside(span):
+                step: Any = next(steps, end)
+            if step is end:
+                return
+            yield step
+    finally:
+        _close(stream)
+
+
+async def _aeach(stream: AsyncIterable[A], span: str | None) -> AsyncGenerator[A, None]:
+    """The async twin of `_each`."""
+    steps, end = aiter(stream), object()
+    try:
+        while True:
+            with _inside(span):
+                step: Any = await anext(steps, end)
+            if step is end:
+                return
+            yield step
+    finally:
+        await _aclose(stream)
+
+
+def _close(stream: Any) -> None:
+    # An iterator need not have it.
     if hasattr(stream, "close"):
-        stack.callback(stream.close)
-    return stack
+        stream.close()
 
 
 async def _aclose(stream: Any) -> None:

@@ -285,11 +285,10 @@ class RoutedLLM(FunctionCallingLLM):
         """Let the candidate who answered read its own calls of tools."""
         name = response.additional_kwargs.get("easyrag", {}).get("candidate")
         able = [each for each in self._router.candidates if "tools" in each.capabilities]
-        asked = [each.model for each in able if name in (each.name, None)]
-        if not asked:
+        if not able:
             told = [each.name for each in self._router.candidates]
-            raise InvalidParameterError("response", name, f"none of {told} reads its tool calls")
-        reader: Any = asked[0]
+            raise InvalidParameterError("candidates", told, "none of them calls tools")
+        reader: Any = min(able, key=lambda each: each.name != name).model
         selections: list[ToolSelection] = reader.get_tool_calls_from_response(
             response, error_on_no_tool_call=error_on_no_tool_call, **kwargs
         )
