@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 from typing_extensions import override
 
 from easyrag_core import (
@@ -22,6 +22,7 @@ from easyrag_core import (
 )
 from easyrag_core.errors import check_count
 from llamaindex_easyrag._members import check_names, given_candidates, model_name_of
+from llamaindex_easyrag._rebuilt import Rebuilt
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -31,7 +32,7 @@ __all__ = ["RoutedEmbeddings"]
 # ruff: noqa: SLF001 - what the framework's base asks of us in private, members are asked likewise
 
 
-class RoutedEmbeddings(BaseEmbedding):
+class RoutedEmbeddings(Rebuilt, BaseEmbedding):
     """Ask one place after the other for the vectors of one embedding model.
 
     Vectors of two models cannot be compared, so the members have to be the same model: another
@@ -191,11 +192,9 @@ class RoutedEmbeddings(BaseEmbedding):
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the router and the handlers here: another process makes its own."""
-        state = BaseModel.__getstate__(self)
-        fields = {n: v for n, v in state["__dict__"].items() if n != "callback_manager"}
-        fields["dimensions"] = self._size
-        return {**state, "__dict__": fields, "__pydantic_private__": None}
+        """Hand over the settled dimensions as if they had been known."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "dimensions": self._size}}
 
 
 def _checked_size(

@@ -34,6 +34,7 @@ from easyrag_core import (
 )
 from easyrag_core.routing.failures import COUNTED_KINDS, MOVING_KINDS
 from llamaindex_easyrag._members import check_names, given_candidates
+from llamaindex_easyrag._rebuilt import Rebuilt
 from llamaindex_easyrag.llms._asking import Asking
 from llamaindex_easyrag.llms._calls import (
     Call,
@@ -55,7 +56,7 @@ A = TypeVar("A")
 O = TypeVar("O", bound=BaseModel)  # noqa: E741 - the object that is asked for
 
 
-class RoutedLLM(FunctionCallingLLM):
+class RoutedLLM(Rebuilt, FunctionCallingLLM):
     """Ask one LLM after the other until one answers.
 
     A drop-in where the framework has no fallback of its own: for query engines, agents and
@@ -345,13 +346,6 @@ class RoutedLLM(FunctionCallingLLM):
         if self.rate_limiter is not None:
             await self.rate_limiter.async_acquire()
         return Asking(self._router, self.callback_manager, call, route).astream()
-
-    @override
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the router and the handlers here: another process makes its own."""
-        state = BaseModel.__getstate__(self)
-        fields = {n: v for n, v in state["__dict__"].items() if n != "callback_manager"}
-        return {**state, "__dict__": fields, "__pydantic_private__": None}
 
 
 _ROUTING = signature(ModelRouter).parameters.keys()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
-import threading
 
 import pytest
-from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks import CallbackManager, TokenCountingHandler
 from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
 from llama_index.core.ingestion import IngestionPipeline
@@ -31,7 +30,6 @@ class Place(WordEmbedding):
     down: bool = False
     size: int = 64
     short: int = 0
-    _lock: object = PrivateAttr(default_factory=threading.Lock)
 
     def _vector(self, text: str) -> list[float]:
         if self.down:
@@ -137,11 +135,12 @@ def test_a_name_that_nobody_gave_says_nothing():
     assert RoutedEmbeddings([Place()], embed_batch_size=5).embed_batch_size == 5
 
 
-def test_it_goes_through_pickle():
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_it_is_copied(copied):
     """The settled dimensions go with it; the breakers are new."""
     model = RoutedEmbeddings([MockEmbedding(embed_dim=3), MockEmbedding(embed_dim=4)])
     model.get_query_embedding("a")
-    again = pickle.loads(pickle.dumps(model))
+    again = copied(model)
     assert again.dimensions == 3
     assert again.snapshot()["candidates"][0]["calls"] == 0
     assert again.get_query_embedding("a") == [0.5] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 
@@ -17,6 +18,9 @@ from llama_index.core.callbacks import (
 from llama_index.core.llms import LLM, ChatMessage, MockLLM
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.rate_limiter import BaseRateLimiter
+from llama_index.core.schema import TextNode
 from llama_index.core.tools import FunctionTool
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
@@ -30,7 +34,7 @@ from easyrag_core import (
     ModelUnavailableError,
     StreamInterruptedError,
 )
-from llamaindex_easyrag import RoutedLLM
+from llamaindex_easyrag import BM25Retriever, RoutedLLM
 from tests.llamaindex_adapter._parts import CallbackEar, listening
 from tests.llamaindex_adapter._scripted import scripted
 
@@ -104,11 +108,12 @@ def test_equal_names_are_numbered():
     assert names == ["a", "a #2", "MockLLM"]
 
 
-def test_it_goes_through_pickle_and_json():
-    """Another process makes its own breakers; JSON has neither models nor their keys."""
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda llm: pickle.loads(pickle.dumps(llm))])
+def test_it_is_copied_and_told_as_json(copied):
+    """A copy makes its own breakers; JSON has neither models nor their keys."""
     llm = RoutedLLM([scripted("a", DEAD), scripted("b", "two")], stall_timeout=3, system_prompt="S")
     llm.chat(ASKED)
-    again = pickle.loads(pickle.dumps(llm))
+    again = copied(llm)
     assert again.chat(ASKED).message.content == "two"
     assert (again.stall_timeout, again.system_prompt) == (3, "S")
     assert again.snapshot()["candidates"][0]["calls"] == 1
@@ -155,6 +160,16 @@ def test_a_completion_model_gets_its_prompt_as_it_is():
     assert second.asked == [("Count:one two", True)]
 
 
+@pytest.mark.parametrize("kind", ["chat", "complete"])
+def test_what_is_held_is_replayed_unchanged(kind):
+    """White space before the first word is no beginning, and not lost: texts stay cumulative."""
+    llm = RoutedLLM([scripted("a", " ", "\n"), scripted("b", " ", "\n", "two", " ")])
+    chunks = list(getattr(llm, f"stream_{kind}")(ASKED if kind == "chat" else "Hi"))
+    assert [chunk.delta for chunk in chunks] == [" ", "\n", "two", " "]
+    texts = [chunk.message.content if kind == "chat" else chunk.text for chunk in chunks]
+    assert texts == [" ", " \n", " \ntwo", " \ntwo "]
+
+
 def test_nothing_that_was_handed_in_or_out_is_changed():
     """Neither the messages nor the candidate's own chunks."""
     messages = [*ASKED]
@@ -198,6 +213,32 @@ def test_it_is_the_llm_of_the_settings():
         assert "".join(Settings.llm.stream(PromptTemplate("Say {x}"), x="it")) == "two!"
     finally:
         Settings._llm = before
+
+
+async def test_it_answers_in_a_query_engine():
+    """In one piece and as a stream, sync and async."""
+    llm = RoutedLLM([scripted("a", DEAD), scripted("b", "two", "!")])
+    retriever = BM25Retriever([TextNode(text="床前明月光"), TextNode(text="a cat")])
+    engine = RetrieverQueryEngine.from_args(retriever, llm=llm)
+    assert str(engine.query("明月")) == str(await engine.aquery("明月")) == "two!"
+    streaming = RetrieverQueryEngine.from_args(retriever, llm=llm, streaming=True)
+    assert "".join(streaming.query("明月").response_gen) == "two!"
+
+
+async def test_a_limiter_is_asked_once_for_a_request():
+    """Not once for every candidate."""
+    asked = []
+
+    class Limiter(BaseRateLimiter):
+        def acquire(self):
+            asked.append("sync")
+
+        async def async_acquire(self):
+            asked.append("async")
+
+    llm = RoutedLLM([scripted("a", DEAD), scripted("b", "two")], rate_limiter=Limiter())
+    await _all_forms(llm)
+    assert asked == ["sync", "sync", "async", "async"]
 
 
 # Traces

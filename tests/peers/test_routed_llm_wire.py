@@ -9,6 +9,7 @@ import threading
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.llms import ChatMessage
+from llama_index.core.program import FunctionCallingProgram
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel
@@ -270,6 +271,10 @@ def test_an_object_is_made_by_the_candidates_own_means(routed, http, form):
         assert (http.runner.run(asked) if form else asked) == oslo
         assert bad.requests[0].json["response_format"]["type"] == "json_schema"
         assert good.requests[0].json["tool_choice"] == "required"
+        with OpenAIServer(Status(500)) as dead:
+            llm = routed(dead.base_url, good.base_url)
+            program = FunctionCallingProgram.from_defaults(City, "Which {what}?", llm=llm)
+            assert (http.runner.run(program.acall(what="x")) if form else program(what="x")) == oslo
 
 
 def test_a_late_request_is_cancelled_on_the_wire(routed, ask):
