@@ -19,6 +19,7 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.callbacks import EventPayload
 from typing_extensions import override
 
+from easyrag_core import InvalidParameterError
 from llamaindex_easyrag.llms._reading import (
     CHAT_READER,
     COMPLETION_READER,
@@ -64,8 +65,14 @@ def parted(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Returns:
         `wants` and `model`; all others.
+
+    Raises:
+        InvalidParameterError: `wants` is one string, which would be read as its letters.
     """
-    route = {"wants": frozenset(given.get("wants") or ()), "model": given.get("model")}
+    wants = given.get("wants") or ()
+    if isinstance(wants, str):
+        raise InvalidParameterError("wants", wants, "give a collection of strings")
+    route = {"wants": frozenset(wants), "model": given.get("model")}
     return route, {name: value for name, value in given.items() if name not in route}
 
 

@@ -355,7 +355,8 @@ def _chat(
     messages: Sequence[ChatMessage], given: dict[str, Any]
 ) -> tuple[Call[ChatResponse], dict[str, Any]]:
     route, settings = parted(given)
-    return ChatCall(messages, settings), route
+    # A stream is opened later, when the caller's list may have grown.
+    return ChatCall([*messages], settings), route
 
 
 def _completion(

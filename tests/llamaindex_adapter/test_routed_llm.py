@@ -133,8 +133,9 @@ def test_the_model_asked_for_comes_first():
     assert next(llm.stream_complete("Hi", model="b")).text == "2"
     with pytest.raises(InvalidParameterError, match="'a', 'b'"):
         llm.stream_chat(ASKED, model="c")
-    with pytest.raises(InvalidParameterError):
-        llm.chat(ASKED, wants=["thinking"])
+    for wants in (["thinking"], "vision"):
+        with pytest.raises(InvalidParameterError, match="wants"):
+            llm.chat(ASKED, wants=wants)
 
 
 def test_an_image_goes_to_a_model_that_sees():
@@ -172,11 +173,13 @@ def test_what_is_held_is_replayed_unchanged(kind):
 
 def test_nothing_that_was_handed_in_or_out_is_changed():
     """Neither the messages nor the candidate's own chunks."""
-    messages = [*ASKED]
-    llm = RoutedLLM([scripted("a", "one", DEAD), scripted("b", "two")], mid_stream="continue")
-    chunks = list(llm.stream_chat(messages))
-    assert [chunk.message.content for chunk in chunks] == ["one", "onetwo"]
-    assert messages == ASKED == [ChatMessage(content="Hi")]
+    messages, first = [*ASKED], scripted("a", "one", DEAD)
+    llm = RoutedLLM([first, scripted("b", "two")], mid_stream="continue")
+    stream = llm.stream_chat(messages)
+    messages.append(ChatMessage(content="Too late"))
+    assert [chunk.message.content for chunk in stream] == ["one", "onetwo"]
+    assert "Too late" not in str(first.asked)
+    assert messages[:1] == ASKED == [ChatMessage(content="Hi")]
 
 
 async def test_all_candidates_failing_is_one_error():
