@@ -1,4 +1,4 @@
-"""The algorithms as LlamaIndex parts: node parsers, retrievers, postprocessors."""
+"""The algorithms as LlamaIndex parts: node parsers, retrievers, postprocessors, routed models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from easyrag_core import MissingDependencyError
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     raise MissingDependencyError("llama-index-core", "llamaindex")
 
+from llamaindex_easyrag.embeddings import RoutedEmbeddings
 from llamaindex_easyrag.evaluation import acompare, compare
 from llamaindex_easyrag.explanation import explain
+from llamaindex_easyrag.llms import RoutedLLM
 from llamaindex_easyrag.node_parsers import (
     CodeLineNodeParser,
     DocumentNodeParser,
@@ -49,6 +51,8 @@ __all__ = [
     "ParentExpansionPostprocessor",
     "PipelineRetriever",
     "RRFPostprocessor",
+    "RoutedEmbeddings",
+    "RoutedLLM",
     "acompare",
     "compare",
     "explain",

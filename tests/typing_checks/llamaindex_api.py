@@ -11,6 +11,7 @@ from typing import assert_type
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import LLM, ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.node_parser import MetadataAwareTextSplitter, NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
@@ -21,13 +22,15 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 
-from easyrag_core import BM25Params, Comparison, Explanation, StandardAnalyzer
+from easyrag_core import BM25Params, Comparison, Explanation, ModelCandidate, StandardAnalyzer
 from llamaindex_easyrag import (
     BM25Retriever,
     DocumentNodeParser,
     FusionRetriever,
     HybridRetriever,
     MMRPostprocessor,
+    RoutedEmbeddings,
+    RoutedLLM,
     RRFPostprocessor,
     acompare,
     compare,
@@ -102,3 +105,16 @@ async def evaluating(words: BaseRetriever, found: list[NodeWithScore]) -> None:
     assert_type(compare({"words": words, "ids": str.split}, asked, metrics=["mrr"]), Comparison)
     assert_type(await acompare({"words": words}, asked, match="text"), Comparison)
     assert_type(explain(found, query="x"), Explanation)
+
+
+async def routing(llms: list[LLM], embed_models: list[BaseEmbedding]) -> None:
+    """Models behind circuit breakers."""
+    routed = RoutedLLM(llms, stall_timeout=20, mid_stream="restart")
+    as_llm: LLM = routed
+    assert_type(as_llm.chat([ChatMessage(content="Hi")]), ChatResponse)
+    assert_type(routed.complete("Hi", model="a"), CompletionResponse)
+    assert_type(await routed.achat([ChatMessage(content="Hi")]), ChatResponse)
+    RoutedLLM(candidates=[ModelCandidate("a", llms[0], priority=1)])
+    RoutedLLM(["a"])  # type: ignore[list-item]
+    embed_model: BaseEmbedding = RoutedEmbeddings(embed_models, total_timeout=10)
+    assert_type(embed_model.get_text_embedding("Hi"), list[float])

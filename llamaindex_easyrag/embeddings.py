@@ -1,0 +1,232 @@
+"""Embedding models that are one model in several places, each behind a circuit breaker."""
+
+from __future__ import annotations
+
+# LlamaIndex and pydantic read the annotations, so that what they name is there at run time.
+# ruff: noqa: TC003
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from pydantic import Field, PrivateAttr
+from typing_extensions import override
+
+from easyrag_core import (
+    CircuitBreaker,
+    DimensionMismatchError,
+    InvalidParameterError,
+    ModelCandidate,
+    ModelRouter,
+    RoutingSnapshot,
+)
+from easyrag_core.errors import check_count
+from llamaindex_easyrag._members import check_names, given_candidates, model_name_of
+from llamaindex_easyrag._rebuilt import Rebuilt
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+__all__ = ["RoutedEmbeddings"]
+
+# ruff: noqa: SLF001 - what the framework's base asks of us in private, members are asked likewise
+
+
+class RoutedEmbeddings(Rebuilt, BaseEmbedding):
+    """Ask one place after the other for the vectors of one embedding model.
+
+    Vectors of two models cannot be compared, so the members have to be the same model: another
+    provider, region or server of it. Members whose model names or whose numbers of dimensions
+    differ are refused. The first vector settles how many dimensions there are; a member that
+    then gives another number has failed, and what it gave is never handed on.
+
+    Events, cache, rate limiter and batches are those of this model: a member's own are not used,
+    and a member that has a cache or a limiter is refused. Batches are as large as the smallest
+    of the members'.
+
+    Examples:
+        ```python
+        from llamaindex_easyrag import RoutedEmbeddings
+
+        first = OpenAIEmbedding(model="text-embedding-3-small", api_base="https://one.example/v1")
+        second = OpenAIEmbedding(model="text-embedding-3-small", api_base="https://two.example/v1")
+        embed_model = RoutedEmbeddings([first, second], total_timeout=10)
+        ```
+    """
+
+    candidates: tuple[Any, ...] = Field(exclude=True, frozen=True)
+    """The members, as `ModelCandidate`."""
+
+    same_model: bool = Field(default=False, frozen=True)
+    """You vouch for it that they are one model under different names, as deployments are."""
+
+    dimensions: int | None = Field(default=None, frozen=True)
+    """How many dimensions the vectors have, where it is known: an index that is there already is
+    then safe from the first vector on."""
+
+    breaker: CircuitBreaker | None = Field(default=None, exclude=True, frozen=True)
+    """Its settings and its clock are those of each member's own breaker."""
+
+    total_timeout: float | None = Field(default=60.0, frozen=True)
+    """Seconds for one member's answer; `None` for no limit."""
+
+    classify: Callable[..., Any] | None = Field(default=None, exclude=True, frozen=True)
+    """A word on errors that goes before ours: from an exception to a `Failure`, or `None`."""
+
+    on_event: Callable[..., Any] | None = Field(default=None, exclude=True, frozen=True)
+    """Is told the router's events."""
+
+    _router: ModelRouter[BaseEmbedding] = PrivateAttr()
+    _size: int | None = PrivateAttr(default=None)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+
+    def __init__(
+        self,
+        models: Iterable[BaseEmbedding] | None = None,
+        *,
+        candidates: Iterable[ModelCandidate[BaseEmbedding]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Check the settings; nobody is asked yet.
+
+        Args:
+            models: Embedding models, in the order in which they are asked.
+            candidates: Instead of `models`: with names, priorities and timeouts of your own.
+            **kwargs: The fields of this class and of `BaseEmbedding`.
+
+        Raises:
+            InvalidParameterError: The members are not one model as far as can be told, or a
+                setting is not as above.
+        """
+        check_names(kwargs, known=type(self).model_fields)
+        members: tuple[ModelCandidate[BaseEmbedding], ...] = given_candidates(
+            models, candidates, kind=BaseEmbedding, capabilities=lambda _: frozenset()
+        )
+        router = ModelRouter(
+            members,
+            breaker=kwargs.get("breaker"),
+            total_timeout=kwargs.get("total_timeout", 60.0),
+            classify=kwargs.get("classify"),
+            on_event=kwargs.get("on_event"),
+        )
+        size = _checked_size(members, kwargs)
+        fields = {**_common(members), **kwargs, "candidates": members}
+        super().__init__(**fields)
+        self._router, self._size = router, size
+
+    @classmethod
+    @override
+    def class_name(cls) -> str:
+        return "RoutedEmbeddings"
+
+    @property
+    def router(self) -> ModelRouter[BaseEmbedding]:
+        """The router behind it."""
+        return self._router
+
+    def snapshot(self) -> RoutingSnapshot:
+        """Tell how all members stand.
+
+        Returns:
+            Plain JSON types, which a notebook shows as a table; see `ModelRouter.snapshot`.
+        """
+        return self._router.snapshot()
+
+    @override
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._ask(lambda model: [model._get_query_embedding(query)], 1)[0]
+
+    @override
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        async def ask(model: BaseEmbedding) -> list[list[float]]:
+            return [await model._aget_query_embedding(query)]
+
+        return (await self._aask(ask, 1))[0]
+
+    @override
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._ask(lambda model: [model._get_text_embedding(text)], 1)[0]
+
+    @override
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        async def ask(model: BaseEmbedding) -> list[list[float]]:
+            return [await model._aget_text_embedding(text)]
+
+        return (await self._aask(ask, 1))[0]
+
+    @override
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._ask(lambda model: model._get_text_embeddings(texts), len(texts))
+
+    @override
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await self._aask(lambda model: model._aget_text_embeddings(texts), len(texts))
+
+    def _ask(
+        self, embed: Callable[[BaseEmbedding], list[list[float]]], count: int
+    ) -> list[list[float]]:
+        def run(candidate: ModelCandidate[BaseEmbedding]) -> list[list[float]]:
+            return self._checked(embed(candidate.model), count, candidate.name)
+
+        return self._router.call(run) if count else []
+
+    async def _aask(
+        self, embed: Callable[[BaseEmbedding], Awaitable[list[list[float]]]], count: int
+    ) -> list[list[float]]:
+        async def run(candidate: ModelCandidate[BaseEmbedding]) -> list[list[float]]:
+            return self._checked(await embed(candidate.model), count, candidate.name)
+
+        return await self._router.acall(run) if count else []
+
+    def _checked(self, vectors: list[list[float]], count: int, name: str) -> list[list[float]]:
+        """Refuse vectors of another space, and answers that are short of some."""
+        if len(vectors) != count:
+            raise ValueError(f"{name!r} gave {len(vectors)} vectors for {count} texts")
+        with self._lock:
+            expected = self._size or len(vectors[0])
+            for vector in vectors:
+                if len(vector) != expected or not expected:
+                    raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
+            self._size = expected
+        return vectors
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Hand over the settled dimensions as if they had been known."""
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "dimensions": self._size}}
+
+
+def _checked_size(
+    members: Sequence[ModelCandidate[BaseEmbedding]], given: dict[str, Any]
+) -> int | None:
+    """Take the number of dimensions that is told, and refuse members of several models."""
+    dimensions = given.get("dimensions")
+    if dimensions is not None:
+        check_count("dimensions", dimensions, minimum=1)
+    if not given.get("same_model", False):
+        _check_one("model names", [model_name_of(each.model) for each in members])
+    told = [getattr(each.model, "dimensions", None) for each in members]
+    _check_one("numbers of dimensions", [dimensions, *told])
+    for each in members:
+        if each.model.embeddings_cache is not None or each.model.rate_limiter is not None:
+            allowed = "give its cache and its rate limiter to RoutedEmbeddings instead"
+            raise InvalidParameterError("models", each.name, allowed)
+    return next((size for size in [dimensions, *told] if size), None)
+
+
+def _check_one(what: str, told: Sequence[Any]) -> None:
+    known = {each for each in told if each is not None}
+    if len(known) > 1:
+        allowed = f"their {what} differ; members share one vector space, so give one model only"
+        raise InvalidParameterError("models", sorted(map(str, known)), allowed)
+
+
+def _common(members: Sequence[ModelCandidate[BaseEmbedding]]) -> dict[str, Any]:
+    """What is told of the model unless the caller says otherwise."""
+    names = [model_name_of(each.model) for each in members]
+    name = next((name for name in names if name is not None), "unknown")
+    return {
+        "model_name": name,
+        "embed_batch_size": min(each.model.embed_batch_size for each in members),
+    }
