@@ -9,6 +9,9 @@ from easyrag_core import MissingDependencyError
 if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
     raise MissingDependencyError("llama-index-core", "llamaindex")
 
+from llamaindex_easyrag.events import QueryStepEvent
+from llamaindex_easyrag.filters import FilterExtractor, metadata_filters
+from llamaindex_easyrag.memory import SummarizedMemory
 from llamaindex_easyrag.node_parsers import (
     CodeLineNodeParser,
     DocumentNodeParser,
@@ -21,13 +24,24 @@ from llamaindex_easyrag.postprocessors import (
     ParentExpansionPostprocessor,
     RRFPostprocessor,
 )
+from llamaindex_easyrag.query_engine import TransformQueryEngine
+from llamaindex_easyrag.query_transforms import (
+    MultiQueryTransform,
+    QueryDecomposeTransform,
+    QueryRewriteTransform,
+    TermMapTransform,
+)
 from llamaindex_easyrag.retrievers import (
     BM25Retriever,
     FusionRetriever,
     HybridRetriever,
+    MultiQueryRetriever,
     ParentChildRetriever,
     PipelineRetriever,
+    ScopedRetriever,
+    TransformRetriever,
 )
+from llamaindex_easyrag.selectors import IntentSelector
 from llamaindex_easyrag.stores import ChunkDocumentStore, ChunkKVStore, DocstoreChunkStore
 
 __all__ = [
@@ -38,13 +52,26 @@ __all__ = [
     "CodeLineNodeParser",
     "DocstoreChunkStore",
     "DocumentNodeParser",
+    "FilterExtractor",
     "FusionRetriever",
     "HybridRetriever",
+    "IntentSelector",
     "MMRPostprocessor",
     "MarkdownSectionNodeParser",
+    "MultiQueryRetriever",
+    "MultiQueryTransform",
     "ParentChildNodeParser",
     "ParentChildRetriever",
     "ParentExpansionPostprocessor",
     "PipelineRetriever",
+    "QueryDecomposeTransform",
+    "QueryRewriteTransform",
+    "QueryStepEvent",
     "RRFPostprocessor",
+    "ScopedRetriever",
+    "SummarizedMemory",
+    "TermMapTransform",
+    "TransformQueryEngine",
+    "TransformRetriever",
+    "metadata_filters",
 ]
