@@ -152,7 +152,7 @@ async def achat(llm: BaseLLM, messages: list[ChatMessage]) -> Any:
     Returns:
         Its response.
     """
-    if isinstance(llm, CustomLLM) and type(llm).achat is CustomLLM.achat:
+    if next(kind for kind in type(llm).__mro__ if "achat" in vars(kind)) is CustomLLM:
         # Their async form calls the other one, and would block the event loop.
         return await in_thread(partial(llm.chat, messages))
     return await llm.achat(messages)

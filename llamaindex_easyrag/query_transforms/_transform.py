@@ -28,6 +28,7 @@ __all__ = [
     "HISTORY_KEY",
     "ModelTransform",
     "arun_transform",
+    "asked_bundle",
     "bundle_of",
     "checked_memory",
     "transformed",
@@ -58,6 +59,12 @@ def bundle_of(query: str | QueryBundle) -> QueryBundle:
     if not isinstance(given, str):
         raise InvalidParameterError("query", query, "give a text or a QueryBundle")
     return QueryBundle(given)
+
+
+def asked_bundle(query: str | QueryBundle) -> QueryBundle:
+    """Return a bundle as the framework's `run` makes it: a text is embedded even if it is empty."""
+    bundle = bundle_of(query)
+    return replace(bundle, custom_embedding_strs=[query]) if isinstance(query, str) else bundle
 
 
 def transformed(bundle: QueryBundle, query: str, embedded: Sequence[str]) -> QueryBundle:
@@ -129,7 +136,7 @@ class ModelTransform(QueryStep, BaseQueryTransform):
         Returns:
             The transformed query.
         """
-        return await self._arun(bundle_of(query_bundle_or_str), metadata or {})
+        return await self._arun(asked_bundle(query_bundle_or_str), metadata or {})
 
     async def _arun(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
         question = query_bundle.query_str

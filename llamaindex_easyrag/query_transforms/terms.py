@@ -9,7 +9,7 @@ from llama_index_instrumentation import get_dispatcher
 
 from easyrag_core import TermMap
 from llamaindex_easyrag.events import QueryStepEvent
-from llamaindex_easyrag.query_transforms._transform import bundle_of, transformed
+from llamaindex_easyrag.query_transforms._transform import asked_bundle, transformed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ class TermMapTransform(BaseQueryTransform):
         Returns:
             The transformed query.
         """
-        return self.run(bundle_of(query_bundle_or_str), metadata)
+        return self.run(asked_bundle(query_bundle_or_str), metadata)
 
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
         del metadata

@@ -52,7 +52,7 @@ class MultiQueryRetriever(BaseRetriever):
         rank_constant: float = 60,
         similarity_top_k: int | None = None,
         embed_model: BaseEmbedding | None = None,
-        query_timeout: float | None = 15.0,
+        channel_timeout: float | None = 15.0,
         strict: bool = False,
         on_error: str = "fallback",
         on_event: EventHandler | None = None,
@@ -78,7 +78,7 @@ class MultiQueryRetriever(BaseRetriever):
             embed_model: Embeds all queries in one batch for the retriever; give the retriever's
                 own model, and only one that embeds queries as it embeds texts. Without it the
                 retriever embeds each query, in parallel.
-            query_timeout: Seconds for each query; `None` waits for ever.
+            channel_timeout: Seconds for each query; `None` waits for ever.
             strict: Raise the first error of the retriever.
             on_error: `"fallback"` goes on with the question alone, `"raise"` raises the model's
                 error.
@@ -106,8 +106,8 @@ class MultiQueryRetriever(BaseRetriever):
             "strict": strict,
             "on_event": on_event,
         }
-        check_timeout(query_timeout, name="query_timeout")
-        self._timeout = query_timeout
+        check_timeout(channel_timeout, name="channel_timeout")
+        self._timeout = channel_timeout
         if similarity_top_k is not None:
             check_count("similarity_top_k", similarity_top_k, minimum=1)
         self._similarity_top_k = similarity_top_k

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -114,6 +115,22 @@ class ScopedRetriever(BaseRetriever):
         """What must always hold, and what a question may ask for."""
         return self._policy
 
+    def restricted_to(self, system: Filter) -> ScopedRetriever:
+        """Return a retriever with further system conditions, for one tenant or one user.
+
+        Args:
+            system: What must hold as well.
+
+        Returns:
+            A copy; this retriever stays as it is.
+
+        Raises:
+            InvalidParameterError: The business schema holds one of its fields.
+        """
+        made = copy(self)
+        made._policy = self._policy.restricted_to(system)  # noqa: SLF001 - it is one of ours
+        return made
+
     def _get_prompt_modules(self) -> dict[str, Any]:
         return {} if self._extractor is None else {"extractor": self._extractor}
 
@@ -181,4 +198,5 @@ def _told(hit: NodeWithScore, drawn: ExtractedConditions | None, *, relaxed: boo
     if drawn is None or not drawn.conditions:
         return hit
     told = [filter_to_dict(condition) for condition in drawn.conditions]
-    return scored_node(hit.node, hit.score, {"filters": told, "relaxed": relaxed})
+    facts = {"filter": {"conditions": told, "relaxed": relaxed}}
+    return scored_node(hit.node, hit.score, facts)
