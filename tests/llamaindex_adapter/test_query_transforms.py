@@ -35,6 +35,7 @@ from llamaindex_easyrag import (
     TransformQueryEngine,
     TransformRetriever,
 )
+from tests.data.replies import queries, rewrites
 from tests.llamaindex_adapter._models import ScriptedLLM
 from tests.llamaindex_adapter._parts import Canned, Gate, WordEmbedding, ids, listening, scored
 
@@ -78,6 +79,19 @@ def test_an_unusable_reply_leaves_the_question(reply, caplog):
     assert both(transform, metadata=WITH_TALK).query_str == "Its price?"
     assert {event.name for event in heard} == {"easyrag.query.rewrite"}
     assert "goes on without the model" in caplog.text
+
+
+def test_every_reply_of_the_tables_is_read():
+    """Both forms make of each raw reply what the core reads from it: no adapter's own rules."""
+    for _, question, reply, query in rewrites.USED:
+        turns = rewrites.EN if question.isascii() else rewrites.ZH
+        talk = [ChatMessage(role=role, content=said) for role, said in turns]
+        transform = QueryRewriteTransform(ScriptedLLM(says=reply), on_error="raise")
+        assert both(transform, question, {"chat_history": talk}).query_str == query
+    english = [(queries.Q, *row[1:]) for row in queries.ENGLISH]
+    for query, reply, found in english + [(queries.ZQ, *row[1:]) for row in queries.CHINESE]:
+        transform = MultiQueryTransform(ScriptedLLM(says=reply), count=4)
+        assert transform.queries(query) == [query, *found]
 
 
 def test_a_chinese_question_stays_chinese():

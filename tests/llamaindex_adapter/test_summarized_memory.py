@@ -1,4 +1,4 @@
-"""`SummarizedMemory`: the last messages word for word, notes on the rest, made in the background."""
+"""`SummarizedMemory`: the last messages word for word, and notes on the rest."""
 
 from __future__ import annotations
 
