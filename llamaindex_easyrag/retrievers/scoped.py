@@ -37,7 +37,7 @@ __all__ = ["ScopedRetriever"]
 
 _DEEPER: Final = 4
 
-Plan: TypeAlias = Generator[BaseRetriever, "list[NodeWithScore] | None", "list[NodeWithScore]"]
+_Plan: TypeAlias = Generator[BaseRetriever, "list[NodeWithScore] | None", "list[NodeWithScore]"]
 
 
 class ScopedRetriever(BaseRetriever):
@@ -156,7 +156,7 @@ class ScopedRetriever(BaseRetriever):
                 return list(done.value)
             found = await aretrieved(retriever, bundle_of(query_bundle))
 
-    def _plan(self, drawn: ExtractedConditions | None) -> Plan:
+    def _plan(self, drawn: ExtractedConditions | None) -> _Plan:
         """Which retrievers to ask, one after the other, until there is enough."""
         attempts = self._policy.attempts(drawn) if self._relax else [self._policy.apply(drawn)]
         kept: list[NodeWithScore] = []
@@ -166,7 +166,7 @@ class ScopedRetriever(BaseRetriever):
                 return [_told(one, drawn, relaxed=number > 0) for one in kept]
         return kept
 
-    def _passing(self, wanted: Filter | None) -> Plan:
+    def _passing(self, wanted: Filter | None) -> _Plan:
         """Fetch deeper and deeper until enough nodes pass, or there are no more."""
         k, seen = self.similarity_top_k, -1
         fetch = k
