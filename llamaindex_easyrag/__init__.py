@@ -34,6 +34,7 @@ from llamaindex_easyrag.query_transforms import (
 from llamaindex_easyrag.retrievers import (
     BM25Retriever,
     FusionRetriever,
+    HistoryBlendRetriever,
     HybridRetriever,
     MultiQueryRetriever,
     ParentChildRetriever,
@@ -54,6 +55,7 @@ __all__ = [
     "DocumentNodeParser",
     "FilterExtractor",
     "FusionRetriever",
+    "HistoryBlendRetriever",
     "HybridRetriever",
     "IntentSelector",
     "MMRPostprocessor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextvars import Context
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.base import BaseLLM
@@ -47,6 +48,7 @@ class SummarizedMemory(BaseMemory):
 
     _llm: BaseLLM = PrivateAttr()
     _notes: ConversationMemory = PrivateAttr()
+    _prompt: Any = PrivateAttr(default=None)
     _on_event: Any = PrivateAttr(default=None)
     _state: MemoryState = PrivateAttr(default_factory=MemoryState)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
@@ -87,8 +89,20 @@ class SummarizedMemory(BaseMemory):
             raise InvalidParameterError("state", state, "give a MemoryState or None")
         notes = ConversationMemory(prompt, window=window)
         super().__init__(memory=memory, window=window)  # type: ignore[call-arg]
-        self._llm, self._notes, self._on_event = llm, notes, on_event
+        self._llm, self._notes, self._on_event, self._prompt = llm, notes, on_event, prompt
         self._state = MemoryState() if state is None else state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the notes; what runs in the background, and who listens, stays behind."""
+        return _restored, (type(self), self.memory, self._llm, self._settings)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> SummarizedMemory:
+        """Copy the messages and the notes; the model is shared."""
+        return _restored(type(self), deepcopy(self.memory, memo), self._llm, self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {"window": self.window, "prompt": self._prompt, "state": self._state}
 
     @classmethod
     def class_name(cls) -> str:
@@ -234,3 +248,9 @@ class SummarizedMemory(BaseMemory):
 
     def _failed(self, error: Exception) -> None:
         report_degradation("memory", "the model failed", error=error, on_event=self._on_event)
+
+
+def _restored(
+    kind: type[SummarizedMemory], memory: BaseMemory, llm: BaseLLM, settings: dict[str, Any]
+) -> SummarizedMemory:
+    return kind(memory, llm, **settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 from llamaindex_easyrag.retrievers.fusion import FusionRetriever
+from llamaindex_easyrag.retrievers.history_blend import HistoryBlendRetriever
 from llamaindex_easyrag.retrievers.hybrid import HybridRetriever
 from llamaindex_easyrag.retrievers.multi_query import MultiQueryRetriever
 from llamaindex_easyrag.retrievers.parent_child import ParentChildRetriever
@@ -14,6 +15,7 @@ from llamaindex_easyrag.retrievers.transform import TransformRetriever
 __all__ = [
     "BM25Retriever",
     "FusionRetriever",
+    "HistoryBlendRetriever",
     "HybridRetriever",
     "MultiQueryRetriever",
     "ParentChildRetriever",

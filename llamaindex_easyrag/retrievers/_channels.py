@@ -77,7 +77,11 @@ def child_channels(
 
 
 def query_channels(
-    child: BaseRetriever, query_bundles: Mapping[str, QueryBundle], *, timeout: float | None
+    child: BaseRetriever,
+    query_bundles: Mapping[str, QueryBundle],
+    *,
+    timeout: float | None,
+    weights: Sequence[float] | None = None,
 ) -> list[Channel[NodeWithScore]]:
     """Make one channel per query, all of one retriever.
 
@@ -85,14 +89,16 @@ def query_channels(
         child: The retriever.
         query_bundles: What is asked, by the channel's name.
         timeout: For each query.
+        weights: One per query; 1 each if not given.
 
     Returns:
         The channels, in the order of the queries.
     """
-    asked = {name: _Child(child, bundle) for name, bundle in query_bundles.items()}
+    votes = [1.0] * len(query_bundles) if weights is None else weights
+    asked = [_Child(child, bundle) for bundle in query_bundles.values()]
     return [
-        Channel(name, one.search, k=NO_LIMIT, timeout=timeout, asearch=one.asearch)
-        for name, one in asked.items()
+        Channel(name, one.search, k=NO_LIMIT, weight=vote, timeout=timeout, asearch=one.asearch)
+        for name, one, vote in zip(query_bundles, asked, votes, strict=True)
     ]
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 
 from easyrag_core import InvalidParameterError, RetrievalPipeline
 from easyrag_core.errors import check_choice, check_count, check_timeout
-from llamaindex_easyrag._facts import facts_of, scored_node
-from llamaindex_easyrag._fusing import with_failed
 from llamaindex_easyrag._node_items import NodeItems
 from llamaindex_easyrag.query_transforms import MultiQueryTransform, QueryDecomposeTransform
 from llamaindex_easyrag.retrievers._channels import checked_retrievers, query_channels
+from llamaindex_easyrag.retrievers._queries import query_bundles, with_queries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.base.llms.base import BaseLLM
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 
-    from easyrag_core import PipelineResult
     from easyrag_core.events import EventHandler
 
 __all__ = ["MultiQueryRetriever"]
@@ -142,18 +137,18 @@ class MultiQueryRetriever(BaseRetriever):
         vectors = None
         if self._embed_model is not None and len(queries) > 1:
             vectors = self._embed_model.get_text_embedding_batch(queries)
-        bundles = _bundles(query_bundle, queries, vectors)
+        bundles = query_bundles(query_bundle, queries, vectors)
         result = self._pipeline(bundles).run(query_bundle.query_str)
-        return _told(result, bundles)
+        return with_queries(result, bundles)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         queries = await self._transform.aqueries(query_bundle)
         vectors = None
         if self._embed_model is not None and len(queries) > 1:
             vectors = await self._embed_model.aget_text_embedding_batch(queries)
-        bundles = _bundles(query_bundle, queries, vectors)
+        bundles = query_bundles(query_bundle, queries, vectors)
         result = await self._pipeline(bundles).arun(query_bundle.query_str)
-        return _told(result, bundles)
+        return with_queries(result, bundles)
 
     def _pipeline(self, bundles: Any) -> RetrievalPipeline[NodeWithScore]:
         channels = query_channels(self._retriever, bundles, timeout=self._timeout)
@@ -166,33 +161,3 @@ def _checked_transform(transform: Any) -> MultiQueryTransform | QueryDecomposeTr
         allowed = "give a MultiQueryTransform or a QueryDecomposeTransform"
         raise InvalidParameterError("query_transform", transform, allowed)
     return transform
-
-
-def _bundles(
-    query_bundle: QueryBundle, queries: Sequence[str], vectors: Sequence[list[float]] | None
-) -> dict[str, QueryBundle]:
-    """One bundle per query; that of the question itself stays whole."""
-    bundles = {}
-    for place, query in enumerate(queries):
-        same = query == query_bundle.query_str
-        told = (
-            query_bundle
-            if same
-            else replace(query_bundle, query_str=query, custom_embedding_strs=None, embedding=None)
-        )
-        if vectors is not None and told.embedding is None and told.custom_embedding_strs is None:
-            told = replace(told, embedding=vectors[place])
-        # The texts do not name the channels: names stand in logs.
-        bundles[f"query {place + 1}"] = told
-    return bundles
-
-
-def _told(
-    result: PipelineResult[NodeWithScore], bundles: dict[str, QueryBundle]
-) -> list[NodeWithScore]:
-    hits = []
-    for hit in result.hits:
-        found = facts_of(hit.node).get("channels", {})
-        queries = [bundle.query_str for name, bundle in bundles.items() if name in found]
-        hits.append(scored_node(hit.node, hit.score, {"queries": queries}))
-    return with_failed(hits, result.errors)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from llama_index.core.base.llms.base import BaseLLM
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.indices.base import BaseIndex
-    from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+    from llama_index.core.schema import NodeWithScore, QueryBundle
     from llama_index.core.vector_stores.types import MetadataFilters
 
     from easyrag_core import ExtractedConditions, Filter
@@ -64,8 +64,6 @@ class ScopedRetriever(BaseRetriever):
         relax: bool = True,
         on_event: EventHandler | None = None,
         callback_manager: CallbackManager | None = None,
-        objects: list[IndexNode] | None = None,
-        object_map: dict[str, Any] | None = None,
         verbose: bool = False,
     ) -> None:
         """Check the settings.
@@ -85,8 +83,6 @@ class ScopedRetriever(BaseRetriever):
             relax: Search without business conditions where nothing fulfils them.
             on_event: Hears when the model is done without, and what is dropped.
             callback_manager: Receives the retrieval events.
-            objects: Index nodes that lead to other objects.
-            object_map: The same as a dict.
             verbose: The framework's flag.
 
         Raises:
@@ -103,12 +99,7 @@ class ScopedRetriever(BaseRetriever):
         self._max_fetch = check_count("max_fetch", max_fetch, minimum=1)
         self._operators = checked_operators(operators)
         self._relax = relax
-        super().__init__(
-            callback_manager=callback_manager,
-            object_map=object_map,
-            objects=objects,
-            verbose=verbose,
-        )
+        super().__init__(callback_manager=callback_manager, verbose=verbose)
 
     @property
     def policy(self) -> FilterPolicy:
@@ -155,6 +146,21 @@ class ScopedRetriever(BaseRetriever):
             except StopIteration as done:
                 return list(done.value)
             found = await aretrieved(retriever, bundle_of(query_bundle))
+
+    # An index node leads to an object, and whatever that finds would come out unfiltered. The
+    # source has followed those that it found; what they gave is filtered here.
+
+    def _handle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        del query_bundle
+        return nodes
+
+    async def _ahandle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        del query_bundle
+        return nodes
 
     def _plan(self, drawn: ExtractedConditions | None) -> _Plan:
         """Which retrievers to ask, one after the other, until there is enough."""

@@ -395,6 +395,17 @@ def test_the_answer_is_for_the_users_own_question():
     assert len(llm.asked) == 3
 
 
+def test_prompts_are_reached_through_the_engine():
+    """Shown and replaced under the transform's name, as in the framework's engine."""
+    llm = ScriptedLLM(says=REWRITTEN)
+    engine = engine_with(ScriptedLLM(says="Nothing."), llm=llm)
+    engine.update_prompts(engine.get_prompts())
+    own = PromptTemplate("OWN {history} {question}")
+    engine.update_prompts({"query_transform:rewrite_prompt_en": own})
+    engine.query("Its price?")
+    assert "OWN" in llm.asked[0]
+
+
 def test_the_framework_answers_the_rewrite():
     """A named difference: theirs puts the transformed query into the answer's prompt."""
     answering = ScriptedLLM(says="Nothing.")

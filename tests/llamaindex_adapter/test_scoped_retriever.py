@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
 from llama_index.core.vector_stores.types import (
     FilterCondition,
     FilterOperator,
@@ -313,6 +313,16 @@ def test_no_model_is_asked_without_need(sources):
     assert (event.step, event.calls) == ("filters", 1)
     assert event.result == ["year gte 2020", "topic eq kafka"]
     assert len(llm.asked) == 1
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_no_index_node_leads_out_of_the_scope(deep):
+    """What an index node leads to is filtered as well, however long the way."""
+    other = TextNode(text="redis", id_="other", metadata={"tenant": "b"})
+    target = IndexNode(text="b", index_id="b", obj=other, metadata={"tenant": "a"})
+    top = IndexNode(text="a", index_id="a", obj=target if deep else other, metadata={"tenant": "a"})
+    scoped = ScopedRetriever(Canned([NodeWithScore(node=top, score=1.0)]), POLICY)
+    assert "other" not in ids(both(scoped))
 
 
 def test_further_conditions_for_one_user(sources):

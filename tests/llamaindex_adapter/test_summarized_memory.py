@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
+from copy import deepcopy
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -103,6 +105,17 @@ def test_the_state_is_kept_beside_the_conversation():
     assert (memory.get(), memory.state) == ([], MemoryState())
     asyncio.run(again.areset())
     assert again.state == MemoryState()
+
+
+def test_a_copy_has_messages_and_notes():
+    """Pickled or copied deep; what is said to the copy is not said to the original."""
+    memory = SummarizedMemory(buffer(), ScriptedLLM(says=NOTES), window=4)
+    filled(memory, 5)
+    for copied in (pickle.loads(pickle.dumps(memory)), deepcopy(memory)):
+        assert contents(copied.get()) == contents(memory.get())
+        copied.put_messages(talk(1))
+        copied.join(10)
+    assert len(memory.get_all()) == 5
 
 
 def test_tool_messages_are_kept_and_not_shown():
