@@ -399,7 +399,7 @@ def test_prompts_are_reached_through_the_engine():
     """Shown and replaced under the transform's name, as in the framework's engine."""
     llm = ScriptedLLM(says=REWRITTEN)
     engine = engine_with(ScriptedLLM(says="Nothing."), llm=llm)
-    engine.update_prompts(engine.get_prompts())
+    assert "query_transform:rewrite_prompt_zh" in engine.get_prompts()
     own = PromptTemplate("OWN {history} {question}")
     engine.update_prompts({"query_transform:rewrite_prompt_en": own})
     engine.query("Its price?")
