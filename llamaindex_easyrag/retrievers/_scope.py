@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from easyrag_core import Condition, Filter
 
-__all__ = ["PUSHED", "checked_operators", "checked_source", "narrowed"]
+__all__ = ["PUSHED", "checked_operators", "checked_source", "narrowed", "tells_its_end"]
 
 PUSHED: Final = ("eq", "in", "and")
 """What every store filters alike."""
@@ -103,6 +103,15 @@ def narrowed(
         return found
     made_of: BaseRetriever = source(k, pushed)
     return made_of
+
+
+def tells_its_end(source: Any) -> bool:
+    """Whether fewer nodes than were asked for mean that there are no more.
+
+    A hybrid search with somebody else's vector side filters what that side gave: it may have
+    more behind.
+    """
+    return not isinstance(source, HybridRetriever) or source._sides is None  # noqa: SLF001
 
 
 def _scoped(own: MetadataFilters | None, wanted: Filter | None) -> MetadataFilters | None:

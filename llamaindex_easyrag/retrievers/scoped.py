@@ -19,6 +19,7 @@ from llamaindex_easyrag.retrievers._scope import (
     checked_operators,
     checked_source,
     narrowed,
+    tells_its_end,
 )
 
 if TYPE_CHECKING:
@@ -179,8 +180,8 @@ class ScopedRetriever(BaseRetriever):
         while True:
             found = (yield narrowed(self._source, wanted, fetch, self._operators)) or []
             kept = [one for one in found if wanted is None or wanted.matches(one.node.metadata)]
-            exhausted = len(found) < fetch or len(found) <= seen or fetch >= self._max_fetch
-            if len(kept) >= k or exhausted:
+            ended = tells_its_end(self._source) and (len(found) < fetch or len(found) <= seen)
+            if len(kept) >= k or ended or fetch >= self._max_fetch:
                 return kept[:k]
             fetch, seen = min(fetch * _DEEPER, max(self._max_fetch, k)), len(found)
 

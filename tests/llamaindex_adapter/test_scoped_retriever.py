@@ -207,6 +207,17 @@ def test_the_search_is_deep_enough():
     assert set(ids(both(bounded, "redis"))) <= {"196", "197", "198", "199"}
 
 
+def test_a_foreign_vector_side_is_searched_deeply():
+    """What passes ranks behind a hundred others, and shares no word with the question."""
+    many = [TextNode(text="redis " * 9, id_=str(n), metadata={"n": n}) for n in range(150)]
+    last = TextNode(text="kafka", id_="last", metadata={"n": 999})
+    made = VectorStoreIndex([*many, last], embed_model=WordEmbedding())
+    source = HybridRetriever([*many, last], vector_retriever=made)
+    wanted = Condition("n", "gte", 900)
+    retriever = ScopedRetriever(source, FilterPolicy(system=wanted), similarity_top_k=1)
+    assert ids(both(retriever, "redis")) == ["last"]
+
+
 # What a model draws
 
 DRAWN = conditions(("year", ">=", "2020"), ("topic", "is", "KAFKA"))
