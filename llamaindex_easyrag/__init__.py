@@ -11,8 +11,11 @@ if find_spec("llama_index") is None or find_spec("llama_index.core") is None:
 
 from llamaindex_easyrag.embeddings import RoutedEmbeddings
 from llamaindex_easyrag.evaluation import acompare, compare
+from llamaindex_easyrag.events import QueryStepEvent
 from llamaindex_easyrag.explanation import explain
+from llamaindex_easyrag.filters import FilterExtractor, metadata_filters
 from llamaindex_easyrag.llms import RoutedLLM
+from llamaindex_easyrag.memory import SummarizedMemory
 from llamaindex_easyrag.node_parsers import (
     CodeLineNodeParser,
     DocumentNodeParser,
@@ -25,13 +28,25 @@ from llamaindex_easyrag.postprocessors import (
     ParentExpansionPostprocessor,
     RRFPostprocessor,
 )
+from llamaindex_easyrag.query_engine import TransformQueryEngine
+from llamaindex_easyrag.query_transforms import (
+    MultiQueryTransform,
+    QueryDecomposeTransform,
+    QueryRewriteTransform,
+    TermMapTransform,
+)
 from llamaindex_easyrag.retrievers import (
     BM25Retriever,
     FusionRetriever,
+    HistoryBlendRetriever,
     HybridRetriever,
+    MultiQueryRetriever,
     ParentChildRetriever,
     PipelineRetriever,
+    ScopedRetriever,
+    TransformRetriever,
 )
+from llamaindex_easyrag.selectors import IntentSelector
 from llamaindex_easyrag.stores import ChunkDocumentStore, ChunkKVStore, DocstoreChunkStore
 
 __all__ = [
@@ -42,18 +57,32 @@ __all__ = [
     "CodeLineNodeParser",
     "DocstoreChunkStore",
     "DocumentNodeParser",
+    "FilterExtractor",
     "FusionRetriever",
+    "HistoryBlendRetriever",
     "HybridRetriever",
+    "IntentSelector",
     "MMRPostprocessor",
     "MarkdownSectionNodeParser",
+    "MultiQueryRetriever",
+    "MultiQueryTransform",
     "ParentChildNodeParser",
     "ParentChildRetriever",
     "ParentExpansionPostprocessor",
     "PipelineRetriever",
+    "QueryDecomposeTransform",
+    "QueryRewriteTransform",
+    "QueryStepEvent",
     "RRFPostprocessor",
     "RoutedEmbeddings",
     "RoutedLLM",
+    "ScopedRetriever",
+    "SummarizedMemory",
+    "TermMapTransform",
+    "TransformQueryEngine",
+    "TransformRetriever",
     "acompare",
     "compare",
     "explain",
+    "metadata_filters",
 ]

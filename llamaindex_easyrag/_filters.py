@@ -17,12 +17,22 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import BaseNode
 
-__all__ = ["matches"]
+__all__ = ["ScopeFilters", "matches"]
 
 # What vector stores call the document that a node comes from; the framework adds these keys.
 _DOCUMENT_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
 _EMPTY: tuple[Any, ...] = (None, "", [])
 _WORDS = {"true": True, "false": False}
+
+
+class ScopeFilters(MetadataFilters):
+    """Metadata filters with a filter of the core beside them, for our own retrievers alone.
+
+    Attributes:
+        scope: What a node's metadata must be like as well.
+    """
+
+    scope: Any = None
 
 
 def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
@@ -41,6 +51,8 @@ def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
     Returns:
         Whether the node passes.
     """
+    if isinstance(filters, ScopeFilters) and not filters.scope.matches(node.metadata):
+        return False
     if filters is None or not filters.filters:
         return True
     passed = (_passes(part, node) for part in filters.filters)

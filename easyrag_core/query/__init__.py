@@ -1,6 +1,7 @@
 """What was really asked: rewriting, splitting, routing and filtering a question."""
 
 from easyrag_core.query._degradation import report_degradation
+from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._small_talk import is_small_talk
 from easyrag_core.query.decompose import (
     DecomposePrompt,
@@ -76,6 +77,7 @@ __all__ = [
     "parse_queries",
     "parse_rewrite",
     "parse_summary",
+    "prompt_language",
     "report_degradation",
     "resolve_clarification",
     "split_questions",

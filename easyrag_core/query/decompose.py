@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from easyrag_core.events import EventHandler
     from easyrag_core.query._schemas import JSONSchema
-    from easyrag_core.query.prompts import Message, TemplateChoice
+    from easyrag_core.query._scripts import Language
+    from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
 __all__ = ["DecomposePrompt", "Decomposition", "parse_decomposition", "split_questions"]
 
@@ -93,6 +94,11 @@ class DecomposePrompt:
     def max_questions(self) -> int:
         """The most sub-questions."""
         return self._max_questions
+
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
 
     @property
     def reply_schema(self) -> JSONSchema:

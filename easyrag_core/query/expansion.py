@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from easyrag_core.events import EventHandler
     from easyrag_core.query._schemas import JSONSchema
-    from easyrag_core.query.prompts import Message, TemplateChoice
+    from easyrag_core.query._scripts import Language
+    from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
 __all__ = ["MultiQueryPrompt", "distinct_queries", "listed", "parse_queries", "texts_in"]
 
@@ -94,6 +95,11 @@ class MultiQueryPrompt:
     def count(self) -> int:
         """How many queries are wanted, the question itself included; 1 needs no call."""
         return self._count
+
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
 
     @property
     def reply_schema(self) -> JSONSchema:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from easyrag_core.events import EventHandler
     from easyrag_core.filters import FilterField
     from easyrag_core.query._schemas import JSONSchema
-    from easyrag_core.query.prompts import Message, TemplateChoice
+    from easyrag_core.query._scripts import Language
+    from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
 __all__ = ["FilterExtractionPrompt", "parse_filters"]
 
@@ -54,6 +55,11 @@ class FilterExtractionPrompt:
     def needed(self) -> bool:
         """Whether there is a field to ask for: without any, no call."""
         return bool(self._fields)
+
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
 
     @property
     def reply_schema(self) -> JSONSchema:

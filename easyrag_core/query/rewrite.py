@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from easyrag_core.events import EventHandler
     from easyrag_core.query._schemas import JSONSchema
-    from easyrag_core.query.prompts import TemplateChoice
+    from easyrag_core.query._scripts import Language
+    from easyrag_core.query.prompts import PromptTemplate, TemplateChoice
 
 __all__ = ["Rewrite", "RewritePrompt", "needs_rewrite", "parse_rewrite", "query_in", "rewritten"]
 
@@ -149,6 +150,11 @@ class RewritePrompt:
             history_turns=self._history_turns,
             skip_empty_history=self._skip_empty_history,
         )
+
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
 
     @property
     def reply_schema(self) -> JSONSchema:

@@ -13,11 +13,11 @@ from easyrag_core import Channel, InvalidParameterError
 from easyrag_core.pipeline import NO_LIMIT, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from llama_index.core.schema import NodeWithScore, QueryBundle
 
-__all__ = ["checked_retrievers", "child_channels"]
+__all__ = ["aretrieved", "checked_retrievers", "child_channels", "query_channels"]
 
 
 def checked_retrievers(retrievers: Any) -> list[BaseRetriever]:
@@ -76,6 +76,32 @@ def child_channels(
     ]
 
 
+def query_channels(
+    child: BaseRetriever,
+    query_bundles: Mapping[str, QueryBundle],
+    *,
+    timeout: float | None,
+    weights: Sequence[float] | None = None,
+) -> list[Channel[NodeWithScore]]:
+    """Make one channel per query, all of one retriever.
+
+    Args:
+        child: The retriever.
+        query_bundles: What is asked, by the channel's name.
+        timeout: For each query.
+        weights: One per query; 1 each if not given.
+
+    Returns:
+        The channels, in the order of the queries.
+    """
+    votes = [1.0] * len(query_bundles) if weights is None else weights
+    asked = [_Child(child, bundle) for bundle in query_bundles.values()]
+    return [
+        Channel(name, one.search, k=NO_LIMIT, weight=vote, timeout=timeout, asearch=one.asearch)
+        for name, one, vote in zip(query_bundles, asked, votes, strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Child:
     """A retriever within one request."""
@@ -88,8 +114,20 @@ class _Child:
         return self.retriever.retrieve(replace(self.query_bundle))
 
     async def asearch(self, _query: str, _k: int) -> list[NodeWithScore]:
-        retriever, bundle = self.retriever, replace(self.query_bundle)
-        if getattr(type(retriever), "_aretrieve", None) is BaseRetriever._aretrieve:  # noqa: SLF001
-            # What the framework gives those that have none would block the event loop.
-            return await in_thread(partial(retriever.retrieve, bundle))
-        return await retriever.aretrieve(bundle)
+        return await aretrieved(self.retriever, replace(self.query_bundle))
+
+
+async def aretrieved(retriever: BaseRetriever, query_bundle: QueryBundle) -> list[NodeWithScore]:
+    """Ask a retriever without standing in the event loop's way.
+
+    Args:
+        retriever: Any; one without an async form goes into a thread.
+        query_bundle: The query, which the retriever may write into.
+
+    Returns:
+        What it finds.
+    """
+    if getattr(type(retriever), "_aretrieve", None) is BaseRetriever._aretrieve:  # noqa: SLF001
+        # What the framework gives those that have none would block the event loop.
+        return await in_thread(partial(retriever.retrieve, query_bundle))
+    return await retriever.aretrieve(query_bundle)

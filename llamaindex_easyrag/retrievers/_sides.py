@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from llamaindex_easyrag.retrievers._channels import child_channels
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.indices.base import BaseIndex
@@ -94,6 +95,31 @@ class TwoSides:
         """
         for child, candidates in self._built:
             child.similarity_top_k = max(candidates, k)
+
+    def narrowed(
+        self,
+        filters: MetadataFilters | None,
+        k: int,
+        narrow: Callable[[BaseRetriever, int], BaseRetriever],
+    ) -> TwoSides:
+        """Return the same sides with other filters for what they give.
+
+        Args:
+            filters: Hold for both sides.
+            k: How many nodes are wanted in the end.
+            narrow: Makes of a side one with these filters and so many candidates.
+
+        Returns:
+            A copy.
+        """
+        made = copy(self)
+        made._filters = filters  # noqa: SLF001 - it is one of ours
+        words, vectors = self._children
+        made._children = (  # noqa: SLF001 - as above
+            narrow(words, max(k, self._config.bm25_k)),
+            narrow(vectors, max(k, self._config.vector_k)),
+        )
+        return made
 
     def retrieve(self, query_bundle: QueryBundle, k: int) -> list[NodeWithScore]:
         """Ask both sides, in threads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -326,6 +327,29 @@ class HybridRetriever(Writable, BaseRetriever):
         filters = filters_from_json(saved.settings["filters"])
         told = {**saved.settings, "filters": filters, **settings}
         return cls(saved.nodes, index=saved.index, embed_model=embed_model, **told)
+
+    def narrowed(
+        self,
+        filters: MetadataFilters | None,
+        similarity_top_k: int,
+        narrow: Callable[[BaseRetriever, int], BaseRetriever],
+    ) -> HybridRetriever:
+        """Return a retriever over the same index with other filters.
+
+        Args:
+            filters: What a node's metadata must satisfy, in place of this one's.
+            similarity_top_k: How many nodes are returned.
+            narrow: Does the same for a side that is a retriever of its own.
+
+        Returns:
+            A copy.
+        """
+        made = copy(self)
+        made._filters = filters  # noqa: SLF001 - it is one of ours
+        made._similarity_top_k = similarity_top_k  # noqa: SLF001 - as above
+        if self._sides is not None:
+            made._sides = self._sides.narrowed(filters, similarity_top_k, narrow)  # noqa: SLF001
+        return made
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._sides is not None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from typing import assert_type
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.base_selector import BaseSelector
 from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse, CompletionResponse
+from llama_index.core.memory import BaseMemory, ChatMemoryBuffer
 from llama_index.core.node_parser import MetadataAwareTextSplitter, NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
@@ -22,16 +26,37 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 
-from easyrag_core import BM25Params, Comparison, Explanation, ModelCandidate, StandardAnalyzer
+from easyrag_core import (
+    BM25Params,
+    Comparison,
+    Condition,
+    Decomposition,
+    Explanation,
+    ExtractedConditions,
+    FilterPolicy,
+    ModelCandidate,
+    StandardAnalyzer,
+)
 from llamaindex_easyrag import (
     BM25Retriever,
     DocumentNodeParser,
+    FilterExtractor,
     FusionRetriever,
     HybridRetriever,
+    IntentSelector,
     MMRPostprocessor,
+    MultiQueryRetriever,
+    MultiQueryTransform,
+    QueryDecomposeTransform,
+    QueryRewriteTransform,
     RoutedEmbeddings,
     RoutedLLM,
     RRFPostprocessor,
+    ScopedRetriever,
+    SummarizedMemory,
+    TermMapTransform,
+    TransformQueryEngine,
+    TransformRetriever,
     acompare,
     compare,
     explain,
@@ -50,6 +75,14 @@ def takes_postprocessors(*postprocessors: BaseNodePostprocessor) -> None:
 
 def takes_transform(transform: TransformComponent) -> None:
     """Stand for an ingestion pipeline."""
+
+
+def takes_query_transform(transform: BaseQueryTransform) -> None:
+    """Stand for a transform engine."""
+
+
+def takes_memory(memory: BaseMemory) -> None:
+    """Stand for a chat engine."""
 
 
 async def parsing(documents: list[Document]) -> None:
@@ -118,3 +151,28 @@ async def routing(llms: list[LLM], embed_models: list[BaseEmbedding]) -> None:
     RoutedLLM(["a"])  # type: ignore[list-item]
     embed_model: BaseEmbedding = RoutedEmbeddings(embed_models, total_timeout=10)
     assert_type(embed_model.get_text_embedding("Hi"), list[float])
+
+
+async def understanding(words: BaseRetriever, llm: LLM, engine: BaseQueryEngine) -> None:
+    """Questions before they are searched."""
+    rewrite = QueryRewriteTransform(llm, history_turns=4)
+    takes_query_transform(rewrite)
+    assert_type(await rewrite.arun("x"), QueryBundle)
+    assert_type(MultiQueryTransform(llm, count=3).queries("x"), list[str])
+    assert_type(QueryDecomposeTransform(llm).decompose("x"), Decomposition)
+    takes_query_transform(TermMapTransform({"k8s": "Kubernetes"}))
+    takes_retriever(MultiQueryRetriever(words, llm, merge="max"))
+    takes_retriever(TransformRetriever(words, rewrite))
+    as_engine: BaseQueryEngine = TransformQueryEngine(engine, rewrite)
+    as_selector: BaseSelector = IntentSelector(llm)
+    takes_memory(SummarizedMemory(ChatMemoryBuffer.from_defaults(llm=llm), llm))
+    del as_engine, as_selector
+    MultiQueryTransform(llm, count="3")  # type: ignore[arg-type]
+
+
+def scoping(words: BaseRetriever, llm: LLM) -> None:
+    """Conditions that no question can leave."""
+    policy = FilterPolicy(system=Condition("tenant", "eq", "a"))
+    assert_type(FilterExtractor(policy, llm).extract("x"), ExtractedConditions)
+    takes_retriever(ScopedRetriever(words, policy))
+    ScopedRetriever(words)  # type: ignore[call-arg]

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from easyrag_core.query._schemas import JSONSchema
+    from easyrag_core.query._scripts import Language
     from easyrag_core.query.intent._decision import IntentDecision
-    from easyrag_core.query.prompts import Message, TemplateChoice
+    from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
 __all__ = ["IntentPrompt", "JudgePrompt"]
 
@@ -56,6 +57,11 @@ class IntentPrompt:
         self._templates = templates_of(template, CLASSIFY, needed=needed)
         self._tree = tree
         self._candidates = check_count("candidates", candidates, minimum=1)
+
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
 
     @property
     def reply_schema(self) -> JSONSchema:
