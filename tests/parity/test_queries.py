@@ -6,9 +6,6 @@ import asyncio
 import json
 
 import pytest
-
-pytest.importorskip("langchain_easyrag.runnables")
-
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.base.llms.types import ChatMessage
