@@ -37,7 +37,9 @@ def text_of(explanation: Explanation) -> str:
     """Write an explanation as lines."""
     lines = [clipped(told_title(explanation), _NOTE), *_passages(explanation)]
     if explanation.stages:
-        rows = [[clipped(r[0], _NAME), *r[1:-1], clipped(r[-1], _NOTE)] for r in stage_rows(explanation)]
+        rows = [
+            [clipped(r[0], _NAME), *r[1:-1], clipped(r[-1], _NOTE)] for r in stage_rows(explanation)
+        ]
         lines += ["", *text_table(rows, stage_align(rows))]
     if fallen := explanation.fell_out:
         lines += ["", f"{len(fallen):,} fell out:"]
