@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -132,8 +133,7 @@ class _Scoring(Generic[T]):
     def process(self, hits: Sequence[T], context: PipelineContext[T]) -> list[T]:
         items, given = context.items, self._score(context.query, hits)
         allowed = f"give one per hit, there are {len(hits)}"
-        # Arrays are no sequences, but can be read like one.
-        if not hasattr(given, "__len__") or isinstance(given, str | bytes):
+        if not isinstance(given, Iterable):
             raise InvalidParameterError("scores", given, allowed)
         scores = list(given)
         if len(scores) != len(hits):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -126,6 +127,17 @@ def test_one_score_for_all_is_told(ask):
         (error,) = ask(make(), "run", "rankings").errors.values()
         assert isinstance(error, InvalidParameterError)
         assert "give one per hit, there are 2" in str(error)
+
+
+@modes
+@pytest.mark.parametrize("kind", [list, iter, np.array], ids=["list", "iterator", "array"])
+def test_scores_may_come_in_any_row(ask, kind):
+    """What a model gives, an array, is as good as a list."""
+    stage = Rerank(lambda _query, hits: kind([float(n) for n in range(len(hits))]))
+    for make in lines([stage]):
+        result = ask(make(), "run", "rankings")
+        assert result.errors == {}
+        assert result.stages[-1].given == ("twin", "fuse")
 
 
 def test_documents_in_place_of_ids_are_told():
