@@ -60,6 +60,7 @@ class InvalidParameterError(EasyRAGError, ValueError):
     Attributes:
         name: The parameter's name.
         value: The value that was given.
+        allowed: What is allowed, in words.
     """
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
@@ -67,11 +68,11 @@ class InvalidParameterError(EasyRAGError, ValueError):
         super().__init__(f"{name}={_shown(value)} is not allowed: {allowed}.")
         self.name = name
         self.value = value
-        self._allowed = allowed
+        self.allowed = allowed
 
     def __reduce__(self) -> tuple[type[InvalidParameterError], tuple[str, object, str]]:
         """Pickle by the constructor's arguments, so that worker processes can report it."""
-        return type(self), (self.name, self.value, self._allowed)
+        return type(self), (self.name, self.value, self.allowed)
 
 
 class DimensionMismatchError(EasyRAGError, ValueError):

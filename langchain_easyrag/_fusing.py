@@ -14,7 +14,7 @@ from easyrag_core import (
     score_fusion,
 )
 from easyrag_core.errors import check_choice
-from langchain_easyrag._convert import facts_of_fused, given_score, with_facts
+from langchain_easyrag._convert import facts_of, facts_of_fused, given_score, with_facts
 from langchain_easyrag._given import is_listing
 from langchain_easyrag._identity import fusion_keys
 from langchain_easyrag._settings import check_votes
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-__all__ = ["fuse_documents", "fused_with_facts"]
+__all__ = ["fuse_documents", "fused_with_facts", "with_failed"]
 
 _logger = logging.getLogger(__name__)
 
@@ -191,3 +191,19 @@ class _Fusion:
 def _by_rank(rows: Sequence[Sequence[Any]]) -> Iterable[Any]:
     """Give all first items, all second ones, …; where a row has ended, what no key equals."""
     return chain.from_iterable(zip_longest(*rows, fillvalue=_NOTHING))
+
+
+def with_failed(documents: list[Document], errors: Mapping[str, BaseException]) -> list[Document]:
+    """Tell failed channels in the facts of those documents that were found all the same.
+
+    Args:
+        documents: What the other channels found.
+        errors: Channel name to its error.
+
+    Returns:
+        The documents; copies, where a channel failed.
+    """
+    if not errors:
+        return documents
+    failed = {name: repr(error) for name, error in errors.items()}
+    return [with_facts(found, {**facts_of(found), "failed": failed}) for found in documents]

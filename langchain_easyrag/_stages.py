@@ -46,8 +46,12 @@ def checked_parts(parts: Any) -> list[Any]:
         raise InvalidParameterError("postprocessors", parts, "give a list")
     listed = list(parts)
     for part in listed:
-        if not isinstance(part, _FRAMEWORK) and not callable(getattr(part, "process", None)):
-            allowed = "give document compressors, transformers, or postprocessors of easyrag_core"
+        known = isinstance(part, _FRAMEWORK) or callable(getattr(part, "process", None))
+        if not known or isinstance(part, type):
+            allowed = (
+                "give document compressors, transformers, or postprocessors of easyrag_core, "
+                "not their class"
+            )
             raise InvalidParameterError("postprocessors", part, allowed)
     return listed
 

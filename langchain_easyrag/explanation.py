@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from easyrag_core import explanation
+from easyrag_core import StageFacts, explanation
 from easyrag_core.explanation import Retrieved, hit_of_facts
 from langchain_easyrag._convert import facts_of
 from langchain_easyrag._given import given_documents
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from easyrag_core import Explanation, StageFacts
+    from easyrag_core import Explanation
 
 __all__ = ["explain"]
 
@@ -53,6 +53,9 @@ def explain(
         stages = found.stages if stages is None else stages
         found = found.hits
     documents = given_documents(found, name="found")
+    if stages is None and documents:
+        failed = facts_of(documents[0]).get("failed", {})
+        stages = [StageFacts(name, error=error) for name, error in failed.items()]
     ids = document_ids(documents)
     hits = [
         hit_of_facts(id_, rank, facts_of(document))

@@ -38,9 +38,10 @@ def checked_parts(parts: Any) -> list[Any]:
         raise InvalidParameterError("node_postprocessors", parts, "give a list")
     listed = list(parts)
     for part in listed:
-        known = isinstance(part, BaseNodePostprocessor)
-        if not known and not callable(getattr(part, "process", None)):
-            allowed = "give node postprocessors, or postprocessors of easyrag_core"
+        able = callable(getattr(part, "process", None))
+        known = isinstance(part, BaseNodePostprocessor) or able
+        if not known or isinstance(part, type):
+            allowed = "give node postprocessors, or postprocessors of easyrag_core, not their class"
             raise InvalidParameterError("node_postprocessors", part, allowed)
     return listed
 

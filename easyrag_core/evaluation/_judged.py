@@ -102,7 +102,8 @@ def _by_score(found: Mapping[str, float], name: str) -> list[str]:
 def _check_ids(ids: Iterable[object], name: str) -> None:
     for id_ in ids:
         if not isinstance(id_, str):
-            raise InvalidParameterError(name, id_, "ids are strings")
+            allowed = "ids are strings; of a document or a node give its id"
+            raise InvalidParameterError(name, id_, allowed)
 
 
 def gains_of(ids: Iterable[str], grades: Mapping[str, float]) -> list[float]:

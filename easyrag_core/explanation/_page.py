@@ -10,10 +10,11 @@ from easyrag_core.explanation._text import (
     MOST_FALLEN,
     MOST_SHOWN,
     more,
+    stage_align,
+    stage_rows,
     told_fall,
     told_place,
     told_score,
-    told_stage,
     told_title,
 )
 
@@ -31,8 +32,9 @@ def page_of(explanation: Explanation) -> str:
     """Write an explanation as HTML; everything from outside is escaped."""
     parts = [f"<div><b>{escaped(told_title(explanation))}</b></div>", _passages(explanation)]
     if explanation.stages:
-        rows = [[escaped(cell) for cell in told_stage(stage)] for stage in explanation.stages]
-        parts.append(html_table(["stage", "in", "out", "ms", ""], rows, "lrrrl"))
+        head, *stages = stage_rows(explanation)
+        rows = [[escaped(cell) for cell in row] for row in stages]
+        parts.append(html_table(head, rows, stage_align([head])))
     if fallen := explanation.fell_out:
         rows = [
             [_text(explanation, one.id), escaped(told_fall(one))] for one in fallen[:MOST_FALLEN]

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from easyrag_core.explanation._explanation import Explanation, FellOut
-    from easyrag_core.types import StageFacts
 
 __all__ = [
     "MOST_FALLEN",
     "MOST_SHOWN",
     "more",
+    "stage_align",
+    "stage_rows",
     "text_of",
     "told_fall",
     "told_place",
     "told_score",
-    "told_stage",
     "told_title",
 ]
 
@@ -37,9 +37,10 @@ def text_of(explanation: Explanation) -> str:
     """Write an explanation as lines."""
     lines = [clipped(told_title(explanation), _NOTE), *_passages(explanation)]
     if explanation.stages:
-        rows = [["stage", "in", "out", "ms", ""], *map(told_stage, explanation.stages)]
-        rows = [[clipped(row[0], _NAME), *row[1:-1], clipped(row[-1], _NOTE)] for row in rows]
-        lines += ["", *text_table(rows, "lrrrl")]
+        rows = [
+            [clipped(r[0], _NAME), *r[1:-1], clipped(r[-1], _NOTE)] for r in stage_rows(explanation)
+        ]
+        lines += ["", *text_table(rows, stage_align(rows))]
     if fallen := explanation.fell_out:
         lines += ["", f"{len(fallen):,} fell out:"]
         for one in fallen[:MOST_FALLEN]:
@@ -95,11 +96,21 @@ def told_place(place: tuple[int, float | None] | None) -> str:
     return str(rank) if score is None else f"{rank} ({told_score(score)})"
 
 
-def told_stage(stage: StageFacts) -> list[str]:
-    """Write what a stage did: its name, counts, milliseconds, and how it failed."""
-    failed = "" if stage.error is None else f"failed: {stage.error}"
-    taken = str(len(stage.taken)) if stage.taken else ""
-    return [stage.name, taken, str(len(stage.given)), f"{1000 * stage.seconds:.2f}", failed]
+def stage_rows(explanation: Explanation) -> list[list[str]]:
+    """Write what each stage did: its name, counts, milliseconds if known, and how it failed."""
+    timed = any(stage.seconds for stage in explanation.stages)
+    rows = [["stage", "in", "out", *(["ms"] if timed else []), ""]]
+    for stage in explanation.stages:
+        failed = "" if stage.error is None else f"failed: {stage.error}"
+        taken = str(len(stage.taken)) if stage.taken else ""
+        took = [f"{1000 * stage.seconds:.2f}"] if timed else []
+        rows.append([stage.name, taken, str(len(stage.given)), *took, failed])
+    return rows
+
+
+def stage_align(rows: list[list[str]]) -> str:
+    """Say how the columns of `stage_rows` stand."""
+    return "l" + "r" * (len(rows[0]) - 2) + "l"
 
 
 def told_fall(one: FellOut) -> str:

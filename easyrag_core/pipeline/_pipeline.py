@@ -365,8 +365,9 @@ def _checked_stages(postprocessors: Any) -> tuple[Any, ...]:
         raise InvalidParameterError("postprocessors", postprocessors, "give a list")
     listed = tuple(postprocessors)
     for stage in listed:
-        if not callable(getattr(stage, "process", None)) or not hasattr(stage, "name"):
-            allowed = "give objects with a name and a process(hits, context)"
+        able = callable(getattr(stage, "process", None)) and hasattr(stage, "name")
+        if not able or isinstance(stage, type):
+            allowed = "give objects with a name and a process(hits, context), not their class"
             raise InvalidParameterError("postprocessors", stage, allowed)
         check_timeout(getattr(stage, "timeout", None))
         if isinstance(stage, Rerank):
@@ -378,7 +379,10 @@ def _budget(name: str, given: int | None, default: int, most: int) -> int:
     if given is None:
         return min(default, most)
     if check_count(name, given) > most:
-        allowed = f"budgets do not grow along the line, at most {most} come here"
+        allowed = (
+            f"budgets do not grow along the line, and at most {most} come here: "
+            "raise what stands before it, or lower it"
+        )
         raise InvalidParameterError(name, given, allowed)
     return int(given)
 

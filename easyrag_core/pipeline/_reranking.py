@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -18,7 +19,7 @@ __all__ = ["Rerank"]
 
 T = TypeVar("T")
 
-_RERANKERS = "give a function of a query and hits, or a postprocessor"
+_RERANKERS = "give a function of a query and hits, or a postprocessor, not its class"
 
 
 class Rerank(Generic[T]):
@@ -60,7 +61,8 @@ class Rerank(Generic[T]):
             InvalidParameterError: A setting is not as above.
         """
         self.reranker: Any = reranker
-        if reranker is None or isinstance(reranker, str | bytes | int | float):
+        # A class can be called like a function, but gives no scores.
+        if reranker is None or isinstance(reranker, str | bytes | int | float | type):
             raise InvalidParameterError("reranker", reranker, _RERANKERS)
         if candidate_limit is not None:
             check_count("candidate_limit", candidate_limit, minimum=1)
@@ -129,9 +131,12 @@ class _Scoring(Generic[T]):
         self._score = score
 
     def process(self, hits: Sequence[T], context: PipelineContext[T]) -> list[T]:
-        items, scores = context.items, list(self._score(context.query, hits))
+        items, given = context.items, self._score(context.query, hits)
+        allowed = f"give one per hit, there are {len(hits)}"
+        if not isinstance(given, Iterable):
+            raise InvalidParameterError("scores", given, allowed)
+        scores = list(given)
         if len(scores) != len(hits):
-            allowed = f"give one per hit, there are {len(hits)}"
             raise InvalidParameterError("len(scores)", len(scores), allowed)
         for score in scores:
             if not isinstance(score, Real | None):

@@ -82,8 +82,8 @@ class AutoMergingCompressor(BaseDocumentCompressor):
         # The kernel knows what thresholds and words are allowed.
         names = {"merge_threshold", "score"} & kwargs.keys()
         auto_merge([], {}, {}, **{name: kwargs[name] for name in names})
+        ParentStore(kwargs.get("store"))
         super().__init__(**kwargs)
-        ParentStore(self.store)
 
     @override
     def compress_documents(

@@ -69,8 +69,8 @@ class ParentExpansionCompressor(BaseDocumentCompressor):
             InvalidParameterError: A setting is unknown, or the store is none.
         """
         check_settings(kwargs, known=type(self).model_fields)
+        ParentStore(kwargs.get("store"))
         super().__init__(**kwargs)
-        ParentStore(self.store)
 
     @override
     def compress_documents(

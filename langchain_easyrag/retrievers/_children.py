@@ -41,6 +41,11 @@ __all__ = [
     "vector_sources",
 ]
 
+_ASKED = (
+    "give a list of at least one retriever or runnable; of a vector store take as_retriever(), "
+    "and put a function into a RunnableLambda"
+)
+
 
 class ParentRetriever(BaseRetriever):
     """A retriever that asks others, and hands its caller's whole config on to them.
@@ -126,8 +131,11 @@ def listed_children(retrievers: Any, names: Sequence[str] | None = None) -> dict
     """
     named = isinstance(retrievers, Mapping)
     children = list(retrievers.values() if named else retrievers if is_listing(retrievers) else ())
-    if not children or not all(isinstance(child, Runnable) for child in children):
-        raise InvalidParameterError("retrievers", retrievers, "give a list of at least one")
+    if not children:
+        raise InvalidParameterError("retrievers", retrievers, _ASKED)
+    for child in children:
+        if not isinstance(child, Runnable):
+            raise InvalidParameterError("retrievers", child, _ASKED)
     if named and names is not None:
         raise InvalidParameterError("names", names, "the retrievers have names already")
     told = list(retrievers) if named else names

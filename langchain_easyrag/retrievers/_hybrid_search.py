@@ -9,6 +9,7 @@ from langchain_core.runnables import run_in_executor
 
 from easyrag_core import Channel, RetrievalPipeline
 from langchain_easyrag._document_items import DocumentItems
+from langchain_easyrag._fusing import with_failed
 from langchain_easyrag.retrievers._refill import document_hits, fused_documents
 
 if TYPE_CHECKING:
@@ -75,13 +76,15 @@ class HybridSearch:
             AllChannelsFailedError: Both sides failed.
         """
         if self._side.is_foreign:
-            return self._foreign().run(self._query, k=self._k).hits
+            result = self._foreign().run(self._query, k=self._k)
+            return with_failed(result.hits, result.errors)
         return self._read(self._own().run(self._query, k=self._k))
 
     async def adocuments(self) -> list[Document]:
         """Search: the async twin of `documents`."""
         if self._side.is_foreign:
-            return (await self._foreign().arun(self._query, k=self._k)).hits
+            result = await self._foreign().arun(self._query, k=self._k)
+            return with_failed(result.hits, result.errors)
         return await run_in_executor(
             None, self._read, await self._own().arun(self._query, k=self._k)
         )
@@ -128,6 +131,7 @@ class HybridSearch:
             for name in self._names
             if name in self._deeper and name not in result.errors
         }
-        return fused_documents(
+        found = fused_documents(
             result.hits, sides, index=self._index, config=self._settings, k=self._k
         )
+        return with_failed(found, result.errors)

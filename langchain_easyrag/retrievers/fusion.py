@@ -12,7 +12,7 @@ from easyrag_core import InvalidParameterError, RetrievalPipeline
 from easyrag_core.errors import check_count
 from easyrag_core.pipeline import NO_LIMIT
 from langchain_easyrag._document_items import DocumentItems
-from langchain_easyrag._fusing import fuse_documents
+from langchain_easyrag._fusing import fuse_documents, with_failed
 from langchain_easyrag._given import is_listing
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._channels import child_channels
@@ -133,7 +133,8 @@ class FusionRetriever(ParentRetriever):
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
         wanted = self._wanted(k)
-        return self._pipeline(run_manager, parent_config).run(query, k=wanted).hits
+        result = self._pipeline(run_manager, parent_config).run(query, k=wanted)
+        return with_failed(result.hits, result.errors)
 
     @override
     async def _aget_relevant_documents(
@@ -145,7 +146,8 @@ class FusionRetriever(ParentRetriever):
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
         wanted = self._wanted(k)
-        return (await self._pipeline(run_manager, parent_config).arun(query, k=wanted)).hits
+        result = await self._pipeline(run_manager, parent_config).arun(query, k=wanted)
+        return with_failed(result.hits, result.errors)
 
     def _wanted(self, k: int | None) -> int:
         k = self.k if k is None else k

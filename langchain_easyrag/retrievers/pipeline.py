@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
@@ -13,6 +14,7 @@ from easyrag_core import InvalidParameterError, RetrievalPipeline
 from easyrag_core.errors import check_count, check_timeout
 from easyrag_core.events import EventHandler  # noqa: TC001 - pydantic reads it
 from langchain_easyrag._document_items import DocumentItems
+from langchain_easyrag._fusing import with_failed
 from langchain_easyrag._given import is_listing
 from langchain_easyrag._query_vectors import one_request
 from langchain_easyrag._settings import check_settings
@@ -43,8 +45,8 @@ class PipelineRetriever(ParentRetriever):
     and a child run. One that fails or is late is left out, a postprocessor that fails is
     skipped, both with a warning. Postprocessors are LangChain's own (compressors, rerankers,
     transformers), ours, and those of `easyrag_core` (`Dedupe`, `Rerank`, `ScoreThreshold`,
-    `EvidenceGate`). Results are copies: score, rank, channels and what happened on the way are
-    under `metadata["easyrag"]`.
+    `EvidenceGate`). Results are copies: score, rank, channels, what failed and what happened on
+    the way are under `metadata["easyrag"]`.
 
     Instantiate:
         ```python
@@ -165,7 +167,7 @@ class PipelineRetriever(ParentRetriever):
         config = ensure_config(config)
         pipeline = self._pipeline(lambda _: config, lambda: config.get("callbacks"))
         with one_request():
-            return pipeline.run(query, k=k)
+            return _told(pipeline.run(query, k=k))
 
     async def arun(
         self, query: str, config: RunnableConfig | None = None, *, k: int | None = None
@@ -174,7 +176,7 @@ class PipelineRetriever(ParentRetriever):
         config = ensure_config(config)
         pipeline = self._pipeline(lambda _: config, lambda: config.get("callbacks"))
         with one_request():
-            return await pipeline.arun(query, k=k)
+            return _told(await pipeline.arun(query, k=k))
 
     @override
     def _get_relevant_documents(
@@ -185,7 +187,7 @@ class PipelineRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        return self._child_pipeline(run_manager, parent_config).run(query, k=k).hits
+        return _told(self._child_pipeline(run_manager, parent_config).run(query, k=k)).hits
 
     @override
     async def _aget_relevant_documents(
@@ -196,7 +198,7 @@ class PipelineRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        return (await self._child_pipeline(run_manager, parent_config).arun(query, k=k)).hits
+        return _told(await self._child_pipeline(run_manager, parent_config).arun(query, k=k)).hits
 
     def _child_pipeline(
         self,
@@ -231,6 +233,10 @@ class PipelineRetriever(ParentRetriever):
             strict=self.strict,
             on_event=self.on_event,
         )
+
+
+def _told(result: PipelineResult[Document]) -> PipelineResult[Document]:
+    return replace(result, hits=with_failed(result.hits, result.errors))
 
 
 def _check_timeouts(timeouts: Any, number: int) -> None:

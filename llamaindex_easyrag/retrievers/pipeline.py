@@ -34,6 +34,9 @@ __all__ = ["PipelineRetriever"]
 
 _logger = logging.getLogger(__name__)
 
+_NAMES_HERE = {"k": "similarity_top_k", "postprocessors": "node_postprocessors"}
+"""What the core's settings are called here."""
+
 
 class PipelineRetriever(BaseRetriever):
     """Asks several retrievers in parallel, fuses their answers, and lets postprocessors work on it.
@@ -41,7 +44,7 @@ class PipelineRetriever(BaseRetriever):
     A retriever that fails or is late is left out, a postprocessor that fails is skipped, both
     with a warning and an `ExceptionEvent`. Postprocessors are the framework's own, ours, and
     those of `easyrag_core` (`Dedupe`, `Rerank`, `ScoreThreshold`, `EvidenceGate`). Results are
-    copies; `metadata["easyrag"]` tells rank, channels, and what happened on the way.
+    copies; `metadata["easyrag"]` tells rank, channels, what failed, and what happened on the way.
     """
 
     def __init__(
@@ -211,9 +214,12 @@ class PipelineRetriever(BaseRetriever):
             k=self._recall_k,
         )
         stages = stages_of(self._parts, query_bundle)
-        return RetrievalPipeline(
-            channels, stages, k=self._similarity_top_k, items=NodeItems(), **self._settings
-        )
+        k = self._similarity_top_k
+        try:
+            return RetrievalPipeline(channels, stages, k=k, items=NodeItems(), **self._settings)
+        except InvalidParameterError as error:
+            told = _NAMES_HERE.get(error.name, error.name)
+            raise InvalidParameterError(told, error.value, error.allowed) from None
 
 
 def _with_vector(query_bundle: QueryBundle, vector: Vector | None) -> QueryBundle:
@@ -231,7 +237,7 @@ def _checked_names(names: Any, children: Sequence[BaseRetriever]) -> list[str]:
 
 
 def _checked_timeouts(timeouts: Any, number: int) -> list[float | None]:
-    listed = isinstance(timeouts, Iterable) and not isinstance(timeouts, str)
+    listed = isinstance(timeouts, Iterable) and not isinstance(timeouts, str | Mapping)
     told = list(timeouts) if listed else [timeouts] * number
     if len(told) != number:
         raise InvalidParameterError("channel_timeout", told, f"give one, or {number}")

