@@ -6,19 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import InvalidParameterError, check_count
-from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer
-from easyrag_core.index.analyzer._protocol import checked_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from easyrag_core.index.analyzer import Analyzer
-    from easyrag_core.index.bm25._documents import Documents
-
-__all__ = ["CHECKED", "analyzed", "check_known", "checked_weights"]
-
-# What these give are strings.
-CHECKED = (StandardAnalyzer, FunctionAnalyzer)
+__all__ = ["check_known", "checked_weights"]
 
 
 def checked_weights(weights: Any) -> dict[str, int]:
@@ -55,32 +47,3 @@ def check_known(fields: Iterable[str], weights: Mapping[str, int]) -> None:
         if name not in weights:
             known = ", ".join(weights) or "no fields"
             raise InvalidParameterError("fields", name, f"the index was made for {known}")
-
-
-def analyzed(
-    analyzer: Analyzer, documents: Documents, weights: Mapping[str, int]
-) -> Sequence[Sequence[str]]:
-    """Return the terms of each document, those of a field as often as it weighs.
-
-    Args:
-        analyzer: Turns texts into terms.
-        documents: The documents.
-        weights: Field to weight.
-
-    Returns:
-        One list of terms per document.
-
-    Raises:
-        InvalidParameterError: For an analyzer that gives no lists of strings.
-    """
-    terms = _terms(analyzer, documents.texts)
-    for name, texts in documents.fields.items():
-        weight = weights[name]
-        boosts = _terms(analyzer, texts)
-        terms = [[*own, *(weight * list(more))] for own, more in zip(terms, boosts, strict=True)]
-    return terms
-
-
-def _terms(analyzer: Analyzer, texts: list[str]) -> Sequence[Sequence[str]]:
-    terms: Any = analyzer.analyze_many(texts)
-    return terms if type(analyzer) in CHECKED else checked_texts(terms, len(texts))
