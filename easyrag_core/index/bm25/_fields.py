@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import InvalidParameterError, check_count
@@ -10,7 +11,7 @@ from easyrag_core.errors import InvalidParameterError, check_count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_known", "checked_weights"]
+__all__ = ["check_known", "checked_weights", "field_texts"]
 
 
 def checked_weights(weights: Any) -> dict[str, int]:
@@ -47,3 +48,31 @@ def check_known(fields: Iterable[str], weights: Mapping[str, int]) -> None:
         if name not in weights:
             known = ", ".join(weights) or "no fields"
             raise InvalidParameterError("fields", name, f"the index was made for {known}")
+
+
+def field_texts(
+    metadatas: Iterable[Mapping[Any, Any]], names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Take the fields of documents out of their metadata, as `BM25Index.add(fields=)` wants them.
+
+    Args:
+        metadatas: (n,) the metadata of each document.
+        names: The fields, e.g. `index.field_weights`.
+
+    Returns:
+        Name to (n,) texts. Texts and numbers count as they are written, of a list (a path of
+        headings) every one, line by line; what is missing or anything else is empty.
+
+    >>> field_texts([{"title": "Redis", "heading_path": ["Caches"]}, {}], ["title", "heading_path"])
+    {'title': ['Redis', ''], 'heading_path': ['Caches', '']}
+    """
+    listed = list(metadatas)
+    return {name: [_text_of(its.get(name)) for its in listed] for name in names}
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return "\n".join(filter(None, map(_text_of, value)))
+    return str(value) if isinstance(value, Real) and not isinstance(value, bool) else ""
