@@ -58,7 +58,7 @@ class Documents(NamedTuple):
     @property
     def characters(self) -> int:
         """How much text there is to read."""
-        return sum(sum(map(len, texts)) for texts in self._columns())
+        return sum(self._sizes())
 
     def batches(self, *, workers: int) -> Iterator[Documents]:
         """Cut documents into batches that are inverted at once.
@@ -69,22 +69,25 @@ class Documents(NamedTuple):
         Yields:
             A part of the documents, each with a row of its own.
         """
+        sizes = self._sizes()
         most = _BATCH_CHARACTERS
         if workers:
-            most = min(most, self.characters // (_BATCHES_PER_WORKER * workers))
+            most = min(most, sum(sizes) // (_BATCHES_PER_WORKER * workers))
         ids: list[str] = []
         characters = 0
         for id_, row in self.rows.items():
             ids.append(id_)
-            characters += sum(len(texts[row]) for texts in self._columns())
+            characters += sizes[row]
             if len(ids) >= _BATCH_DOCUMENTS or characters >= most:
                 yield self._only(ids)
                 ids, characters = [], 0
         if ids:
             yield self._only(ids)
 
-    def _columns(self) -> tuple[list[str], ...]:
-        return (self.texts, *self.fields.values())
+    def _sizes(self) -> list[int]:
+        """Count the characters of each document."""
+        columns = (self.texts, *self.fields.values())
+        return list(map(sum, zip(*(map(len, texts) for texts in columns), strict=True)))
 
     def _only(self, ids: list[str]) -> Documents:
         rows = [self.rows[id_] for id_ in ids]
