@@ -88,6 +88,7 @@ from easyrag_core.index import (
     VectorIndex,
     analyzer_from_settings,
     embed_in_batches,
+    field_texts,
     fuse_hits,
 )
 from easyrag_core.pipeline import (
@@ -329,6 +330,7 @@ __all__ = [
     "evaluate",
     "expand_to_parents",
     "explain",
+    "field_texts",
     "filter_from_dict",
     "filter_to_dict",
     "fitting_vectors",

@@ -12,6 +12,7 @@ from easyrag_core.index.bm25 import (
     BM25Index,
     BM25Params,
     TermExplanation,
+    field_texts,
 )
 from easyrag_core.index.hybrid import (
     HybridConfig,
@@ -49,5 +50,6 @@ __all__ = [
     "VectorIndex",
     "analyzer_from_settings",
     "embed_in_batches",
+    "field_texts",
     "fuse_hits",
 ]

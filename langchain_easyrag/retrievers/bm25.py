@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from easyrag_core import (
     Analyzer,
-    BM25Index,
     BM25Params,
     HybridIndex,
     InMemoryChunkStore,
     InvalidParameterError,
+    field_texts,
 )
 from easyrag_core.errors import check_count
 from langchain_easyrag._convert import (
@@ -29,6 +29,7 @@ from langchain_easyrag._convert import (
 from langchain_easyrag._given import documents_of_texts, given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag._settings import check_settings
+from langchain_easyrag.retrievers._bm25_settings import chosen_index, params_of
 from langchain_easyrag.retrievers._refill import refilled
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ DocumentFilter = Callable[[Document], bool]
 Preprocess = Callable[[str], Sequence[str]]
 """Turns a text into terms."""
 
-_TAKEN = ("analyzer", "bm25_params", "docs", "show_progress")
+_TAKEN = ("analyzer", "bm25_params", "docs", "field_weights", "processes", "show_progress")
 
 
 class BM25Retriever(DocumentIndex):
@@ -109,6 +110,8 @@ class BM25Retriever(DocumentIndex):
         analyzer: Analyzer | Preprocess | None = None,
         bm25_params: BM25Params | Mapping[str, Any] | None = None,
         filter: DocumentFilter | None = None,  # noqa: A002 - the word of both frameworks
+        field_weights: Mapping[str, int] | None = None,
+        processes: int | None = None,
         show_progress: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -124,6 +127,9 @@ class BM25Retriever(DocumentIndex):
             bm25_params: `k1` and `b`; `epsilon` is accepted and has no effect, since no weight
                 is ever negative here.
             filter: Tells of a document whether it may be found.
+            field_weights: Entries of the metadata that are searched beside the text, and how
+                often each counts, e.g. `{"heading_path": 2}`; a list is taken as its lines.
+            processes: Number of worker processes that read a large lot of documents, at most.
             show_progress: Show a bar while indexing.
             **kwargs: `tags`, `metadata` and `name` of the retriever.
 
@@ -132,9 +138,12 @@ class BM25Retriever(DocumentIndex):
         """
         if analyzer is not None and preprocess_func is not None:
             raise InvalidParameterError("analyzer", analyzer, "preprocess_func is given as well")
-        index = vectorizer
-        if not isinstance(index, BM25Index):
-            index = BM25Index(_params(bm25_params), analyzer=analyzer or preprocess_func)
+        index = chosen_index(
+            vectorizer,
+            params=bm25_params,
+            analyzer=analyzer or preprocess_func,
+            field_weights=field_weights,
+        )
         kwargs.update(k=k, filter=filter, preprocess_func=preprocess_func, vectorizer=index)
         check_settings(kwargs, known=type(self).model_fields, taken=_TAKEN, internal=("corpus",))
         super().__init__(**kwargs)
@@ -142,7 +151,7 @@ class BM25Retriever(DocumentIndex):
         keys = document_ids(documents)
         copies = [with_id(document, document.id) for document in documents]
         if index is not vectorizer:
-            self._add(keys, copies, show_progress=show_progress)
+            self._add(keys, copies, processes=processes, show_progress=show_progress)
         else:
             self.corpus.update(zip(keys, copies, strict=True))
 
@@ -273,13 +282,20 @@ class BM25Retriever(DocumentIndex):
 
     @override
     def upsert(
-        self, items: Sequence[Document], /, *, show_progress: bool = False, **kwargs: Any
+        self,
+        items: Sequence[Document],
+        /,
+        *,
+        processes: int | None = None,
+        show_progress: bool = False,
+        **kwargs: Any,
     ) -> UpsertResponse:
         """Add documents; one that is there under the same id is replaced.
 
         Args:
             items: The documents. One without an id gets one that depends on its content and
                 its source only.
+            processes: As in the constructor.
             show_progress: Show a bar.
             **kwargs: Ignored.
 
@@ -292,12 +308,14 @@ class BM25Retriever(DocumentIndex):
         items = given_documents(items, name="items")
         keys = document_ids(items)
         copies = [with_id(document, key) for document, key in zip(items, keys, strict=True)]
-        self._add(keys, copies, show_progress=show_progress)
+        self._add(keys, copies, processes=processes, show_progress=show_progress)
         return {"succeeded": list(dict.fromkeys(keys)), "failed": []}
 
-    def _add(self, keys: list[str], copies: list[Document], *, show_progress: bool) -> None:
+    def _add(self, keys: list[str], copies: list[Document], **how: Any) -> None:
         texts = [document.page_content for document in copies]
-        self.vectorizer.add(keys, texts, show_progress=show_progress)
+        metadatas = [document.metadata for document in copies]
+        fields = field_texts(metadatas, self.vectorizer.field_weights)
+        self.vectorizer.add(keys, texts, fields=fields, **how)
         self.corpus.update(zip(keys, copies, strict=True))
 
     @override
@@ -347,7 +365,7 @@ class BM25Retriever(DocumentIndex):
         params: BM25Params | Mapping[str, Any] | None = None,
     ) -> list[Document]:
         limit = check_count("k", self.k if k is None else k)
-        changed = None if params is None else _params(params)
+        changed = None if params is None else params_of(params)
         allowed = self._allowed(filter)
 
         def search(reach: int) -> list[Hit]:
@@ -377,12 +395,3 @@ class BM25Retriever(DocumentIndex):
             return document is not None and all(test(document) for test in tests)
 
         return allowed if tests else None
-
-
-def _params(given: BM25Params | Mapping[str, Any] | None) -> BM25Params:
-    if isinstance(given, BM25Params):
-        return given
-    values = {name: value for name, value in (given or {}).items() if name != "epsilon"}
-    if not values.keys() <= {"k1", "b"}:
-        raise InvalidParameterError("bm25_params", given, "the settings are k1 and b")
-    return BM25Params(**values)

@@ -14,6 +14,7 @@ from easyrag_core import (
     HybridIndex,
     InvalidParameterError,
     StandardAnalyzer,
+    field_texts,
 )
 from easyrag_core.errors import check_count
 from llamaindex_easyrag._analyzers import choose_analyzer
@@ -30,7 +31,7 @@ from llamaindex_easyrag.retrievers._writable import Writable, nodes_by_id
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from llama_index.core.callbacks import CallbackManager
     from llama_index.core.indices.base import BaseIndex
@@ -73,6 +74,8 @@ class BM25Retriever(Writable, BaseRetriever):
         analyzer: Analyzer | Callable[[str], Sequence[str]] | None = None,
         params: BM25Params | None = None,
         index: BM25Index | None = None,
+        field_weights: Mapping[str, int] | None = None,
+        processes: int | None = None,
     ) -> None:
         """Index the nodes.
 
@@ -93,6 +96,10 @@ class BM25Retriever(Writable, BaseRetriever):
             analyzer: Turns a text into terms, in place of the four arguments above.
             params: `k1` and `b`.
             index: An index that already holds the nodes.
+            field_weights: Entries of the metadata that are searched beside the indexed text, and
+                how often each counts, e.g. `{"heading_path": 2}`; a list is taken as its lines.
+                What the indexed text shows of the metadata counts there, too.
+            processes: Number of worker processes that read a large lot of nodes, at most.
 
         Raises:
             InvalidParameterError: A setting is not as above, or the analyzer is told twice.
@@ -115,13 +122,12 @@ class BM25Retriever(Writable, BaseRetriever):
         self.filters: MetadataFilters | None = filters
         # An empty index is false, but it is the caller's.
         if index is not None:
-            self._index = _checked_index(index)
-        else:
-            self._index = BM25Index(params or BM25Params(), analyzer=chosen or StandardAnalyzer())
-        if index is None:
-            self.add_nodes(nodes or [], show_progress=verbose)
-        else:
+            self._index = _checked_index(index, field_weights)
             self._nodes.update(nodes_by_id(nodes or []))
+        else:
+            read = chosen or StandardAnalyzer()
+            self._index = BM25Index(params, analyzer=read, field_weights=field_weights)
+            self.add_nodes(nodes or [], processes=processes, show_progress=verbose)
 
     @classmethod
     def from_defaults(
@@ -178,11 +184,18 @@ class BM25Retriever(Writable, BaseRetriever):
             **settings,
         )
 
-    def add_nodes(self, nodes: Iterable[BaseNode], *, show_progress: bool = False) -> None:
+    def add_nodes(
+        self,
+        nodes: Iterable[BaseNode],
+        *,
+        processes: int | None = None,
+        show_progress: bool = False,
+    ) -> None:
         """Add nodes; one that is there under the same id is replaced.
 
         Args:
             nodes: The nodes. They are kept, not copied, and never changed.
+            processes: As in the constructor.
             show_progress: Show a progress bar.
 
         Raises:
@@ -190,18 +203,25 @@ class BM25Retriever(Writable, BaseRetriever):
         """
         by_id = nodes_by_id(nodes)
         texts = [content_for_embedding(node) for node in by_id.values()]
+        metadatas = [node.metadata for node in by_id.values()]
         with self._writing:
-            self._index.add(list(by_id), texts, show_progress=show_progress)
+            self._index.add(
+                list(by_id),
+                texts,
+                fields=field_texts(metadatas, self._index.field_weights),
+                processes=processes,
+                show_progress=show_progress,
+            )
             self._nodes.update(by_id)
 
-    async def aadd_nodes(self, nodes: Iterable[BaseNode], *, show_progress: bool = False) -> None:
+    async def aadd_nodes(self, nodes: Iterable[BaseNode], **how: Any) -> None:
         """Add nodes in a thread: the async twin of `add_nodes`.
 
         Args:
             nodes: The nodes.
-            show_progress: Show a progress bar.
+            **how: As for `add_nodes`.
         """
-        await asyncio.to_thread(self.add_nodes, nodes, show_progress=show_progress)
+        await asyncio.to_thread(self.add_nodes, nodes, **how)
 
     def delete_nodes(self, node_ids: Iterable[str]) -> int:
         """Remove nodes.
@@ -324,9 +344,12 @@ class BM25Retriever(Writable, BaseRetriever):
         return node is not None and matches(self.filters, node)
 
 
-def _checked_index(index: BM25Index) -> BM25Index:
+def _checked_index(index: BM25Index, field_weights: Mapping[str, int] | None) -> BM25Index:
     if not isinstance(index, BM25Index):
         raise InvalidParameterError("index", index, "give a BM25Index")
+    if field_weights is not None and field_weights != index.field_weights:
+        allowed = f"the index that is given has {index.field_weights}: leave them out"
+        raise InvalidParameterError("field_weights", field_weights, allowed)
     return index
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ class Collection:
             the English stemmer is .371 so, and .360 with the text alone.)
         queries: Question id to question.
         grades: Question id to document id to grade.
+        titles: Document id to title, for those that have one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Collection:
     texts: list[str]
     queries: dict[str, str]
     grades: dict[str, dict[str, int]]
+    titles: dict[str, str] = field(default_factory=dict)
 
 
 def data_root() -> Path:
@@ -74,6 +76,7 @@ def read_collection(name: str) -> Collection:
             if query["_id"] in grades
         },
         grades=grades,
+        titles={document["_id"]: document["title"] for document in documents if document["title"]},
     )
 
 
@@ -95,7 +98,9 @@ def reduced(collection: Collection, *, questions: int = 20, others: int = 80) ->
     pairs = zip(collection.ids, collection.texts, strict=True)
     texts = {id_: text for id_, text in pairs if id_ in kept}
     grades = {query: collection.grades[query] for query in asked}
-    return Collection(collection.name, list(texts), list(texts.values()), asked, grades)
+    return replace(
+        collection, ids=list(texts), texts=list(texts.values()), queries=asked, grades=grades
+    )
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:

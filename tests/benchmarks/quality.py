@@ -65,6 +65,14 @@ def ours_stemmed(collection: Collection) -> Ranker:
     return _index(collection, StandardAnalyzer(stemmer="english"))
 
 
+def ours_fields(collection: Collection) -> Ranker:
+    """Build it with the stemmer and the title as a field, once beside the text that holds it."""
+    index = BM25Index(analyzer=StandardAnalyzer(stemmer="english"), field_weights={"title": 1})
+    titles = [collection.titles.get(id_, "") for id_ in collection.ids]
+    index.add(collection.ids, collection.texts, fields={"title": titles})
+    return _ranker(index)
+
+
 def ours_jieba(collection: Collection) -> Ranker:
     """Build BM25Index with jieba's words beside the n-grams."""
     return _index(collection, JiebaAnalyzer())
@@ -73,6 +81,10 @@ def ours_jieba(collection: Collection) -> Ranker:
 def _index(collection: Collection, analyzer: Analyzer) -> Ranker:
     index = BM25Index(analyzer=analyzer)
     index.add(collection.ids, collection.texts)
+    return _ranker(index)
+
+
+def _ranker(index: BM25Index) -> Ranker:
     return lambda queries: [[hit.id for hit in hits] for hits in index.search_batch(queries, K)]
 
 
@@ -155,6 +167,7 @@ def tantivy(collection: Collection) -> Ranker:
 SYSTEMS: dict[str, Callable[[Collection], Ranker]] = {
     "easyrag": ours,
     "easyrag [stem]": ours_stemmed,
+    "easyrag fields": ours_fields,
     "easyrag [zh]": ours_jieba,
     "langchain-community": langchain_community,
     "llama-index": llamaindex,

@@ -25,6 +25,7 @@ from easyrag_core.index.analyzer import (
 )
 from easyrag_core.index.analyzer._characters import CONNECTORS, normalize
 from easyrag_core.index.analyzer._stop_words import STOP_WORDS
+from easyrag_core.index.analyzer._terms import TermTable
 from easyrag_core.index.analyzer._tokens import tokens
 from tests.strategies import FRAGMENTS, nasty_texts
 
@@ -405,3 +406,17 @@ def test_function_analyzer():
 def test_as_analyzer_leaves_analyzers_alone():
     """An analyzer is returned as it is."""
     assert as_analyzer(ANALYZER) is ANALYZER
+
+
+@given(
+    st.text("aB1C-.#+_é", min_size=1, max_size=6) | st.sampled_from(["Words.", "end.-", "U.S."]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_short_way_for_words_is_no_other(token, lowercase, identifiers):
+    """Plain words are recognised first: the rules for names give the same terms."""
+    analyzer = StandardAnalyzer(
+        lowercase=lowercase, identifiers=identifiers, stop_words=["a", "end"], cjk="unigram"
+    )
+    table = TermTable(analyzer._rules())
+    assert list(table[token]) == table._kept(table._word_terms(token))

@@ -118,7 +118,7 @@ def test_an_error_comes_back_as_itself(monkeypatch):
         pytest.raises(ZeroDivisionError, match="first"),
         _workers.reading(analyzer, 2) as read,
     ):
-        list(read(["first"]))
+        list(read([["first"]]))
 
 
 def test_no_process_is_left_behind(eager, monkeypatch):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from easyrag_core.errors import IndexFormatError, InvalidParameterError
-from easyrag_core.index.bm25 import BM25Index
+from easyrag_core.index.bm25 import BM25Index, field_texts
 
 WORDS = st.lists(st.sampled_from(["a", "a", "b", "c", "检索"]), max_size=5).map(" ".join)
 ROWS = st.lists(st.tuples(st.sampled_from("uvwxyz"), WORDS, WORDS, WORDS), max_size=12)
@@ -85,3 +85,20 @@ def test_lost_weights_are_refused():
     contents.settings["field_weights"] = {"title": -1}
     with pytest.raises(IndexFormatError, match="weights"):
         BM25Index.from_contents(contents)
+
+
+def test_fields_are_taken_from_metadata():
+    """Texts, numbers and lists of them; whatever else stands there is no text."""
+    metadatas = [
+        {"t": "x", "n": 2026},
+        {"t": ["a", ["b", 3], None, "", True], "n": 1.5},
+        {"t": ("甲", "乙"), "n": False},
+        {"t": {"a": "b"}, 5: "x"},
+        {"t": None, "n": b"x"},
+    ]
+    assert field_texts(metadatas, {"t": 2, "n": 1}) == {
+        "t": ["x", "a\nb\n3", "甲\n乙", "", ""],
+        "n": ["2026", "1.5", "", "", ""],
+    }
+    assert field_texts([], ["t"]) == {"t": []}
+    assert field_texts(metadatas, []) == {}

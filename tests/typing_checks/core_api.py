@@ -51,7 +51,8 @@ def analysing(text: str) -> None:
 
 def searching(index: core.BM25Index) -> None:
     """Terms into hits."""
-    index.add(["a", "b"], ["one", "two"], show_progress=True)
+    index.add(["a", "b"], ["one", "two"], processes=2, show_progress=True)
+    index.add(["c"], ["three"], fields=core.field_texts([{"title": "x"}], index.field_weights))
     assert_type(index.remove(["a"]), int)
     hits = index.search("one", k=3, filter={"a"}, params=core.BM25Params(k1=1.2, b=0.5))
     assert_type(hits, list[core.Hit])

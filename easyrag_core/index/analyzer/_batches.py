@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from easyrag_core._progress import with_progress
 from easyrag_core.errors import InvalidParameterError, check_count
-from easyrag_core.index.analyzer._workers import reading
+from easyrag_core.index.analyzer._workers import reading, tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from easyrag_core.index.analyzer._protocol import Analyzer
 
@@ -44,9 +44,17 @@ def analyze_all(
     listed = _checked(texts)
     if sum(map(len, listed)) < pool_from:
         workers = 1
+    terms = _terms(analyzer, listed, workers)
+    return list(with_progress(terms, what="Analyzing", show=show_progress, total=len(listed)))
+
+
+def _terms(analyzer: Analyzer, texts: list[str], workers: int) -> Iterator[list[str]]:
+    if workers == 1:
+        yield from map(analyzer, texts)
+        return
     with reading(analyzer, workers) as read:
-        terms = with_progress(read(listed), what="Analyzing", show=show_progress, total=len(listed))
-        return list(terms)
+        for numbered in read(tasks(texts)):
+            yield from numbered.lists()
 
 
 def _checked(texts: Any) -> list[str]:

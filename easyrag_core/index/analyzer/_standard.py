@@ -49,7 +49,7 @@ class StandardAnalyzer(WordAnalyzer):
     cjk: str = "unigram+bigram"
 
     _name: ClassVar[str] = "standard"
-    _pool_from: ClassVar[int] = 20_000_000
+    _pool_from: ClassVar[int] = 50_000_000
 
     def _cjk_terms(self) -> Callable[[str], list[str]]:
         return CJK_NGRAMS[check_choice("cjk", self.cjk, tuple(CJK_NGRAMS))]

@@ -72,11 +72,16 @@ class TermTable(dict[str, Sequence[str]]):
 
     def __missing__(self, token: str) -> Sequence[str]:
         """Analyse a token that is not remembered."""
-        if CJK.fullmatch(token):
+        # Most are words, or the last ones of sentences: the rules below would come to the same.
+        word = token.rstrip(".-") if self._rules.identifiers else token
+        if _PLAIN.fullmatch(word):
+            terms = tuple(self._kept([self._stemmed(word)]))
+        elif CJK.fullmatch(token):
             return self._kept(self._rules.cjk(token))
-        if WITHOUT_SPACES.search(token):
+        elif WITHOUT_SPACES.search(token):
             return self._kept(self._mixed_terms(token))
-        terms = tuple(self._kept(self._word_terms(token)))
+        else:
+            terms = tuple(self._kept(self._word_terms(token)))
         if len(token) <= _REMEMBERED_LENGTH:
             if len(self) >= _REMEMBERED_TOKENS:
                 self.clear()

@@ -8,15 +8,16 @@ number of each term. A million terms cross as four megabytes of numbers, not as 
 from __future__ import annotations
 
 import json
-from array import array
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from easyrag_core.index.analyzer._numbering import Numbered
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import IO
 
-__all__ = ["receive", "receive_terms", "send", "send_terms"]
+__all__ = ["receive", "receive_numbered", "send", "send_numbered"]
 
 
 def send(sink: IO[bytes], value: Any) -> None:
@@ -33,33 +34,21 @@ def receive(source: IO[bytes]) -> Any:
     return json.loads(_read(source).decode("utf-8", "surrogatepass"))
 
 
-class _Numbers(dict[str, int]):
-    """Gives each new term the next number."""
-
-    def __missing__(self, term: str) -> int:
-        number = self[term] = len(self)
-        return number
-
-
-def send_terms(sink: IO[bytes], lists: Sequence[Sequence[str]]) -> None:
+def send_numbered(sink: IO[bytes], numbered: Numbered) -> None:
     """Write the terms of several texts."""
-    numbers = _Numbers()
-    numbered = array("i", map(numbers.__getitem__, chain.from_iterable(lists)))
-    send(sink, [list(numbers), list(map(len, lists))])
-    _write(sink, numbered.tobytes())
+    send(sink, [numbered.terms, numbered.lengths.tolist()])
+    _write(sink, numbered.numbers.tobytes())
 
 
-def receive_terms(source: IO[bytes]) -> list[list[str]]:
-    """Read what `send_terms` wrote.
+def receive_numbered(source: IO[bytes]) -> Numbered:
+    """Read what `send_numbered` wrote.
 
     Raises:
         EOFError: The other side has closed.
     """
     terms, lengths = receive(source)
-    numbered = array("i")
-    numbered.frombytes(_read(source))
-    found = map(terms.__getitem__, numbered)
-    return [list(islice(found, length)) for length in lengths]
+    numbers = np.frombuffer(_read(source), np.int32)
+    return Numbered(terms, numbers, np.array(lengths, np.int32))
 
 
 def _write(sink: IO[bytes], message: bytes) -> None:

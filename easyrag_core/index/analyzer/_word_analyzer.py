@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from easyrag_core.errors import InvalidParameterError, check_choice
 from easyrag_core.index.analyzer._batches import analyze_all
 from easyrag_core.index.analyzer._characters import CONNECTORS, fold_case, normalize
+from easyrag_core.index.analyzer._numbering import numbered_tokens
 from easyrag_core.index.analyzer._stemming import Stemmer
 from easyrag_core.index.analyzer._stop_words import STOP_WORDS
 from easyrag_core.index.analyzer._terms import TermRules, TermTable, ngrams
@@ -18,6 +19,8 @@ from easyrag_core.index.analyzer._tokens import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from easyrag_core.index.analyzer._numbering import Numbered
 
 __all__ = ["WordAnalyzer", "distinct_words"]
 
@@ -44,6 +47,11 @@ class WordAnalyzer:
     _name: ClassVar[str]
     _pool_from: ClassVar[int]
     """Characters from which on worker processes save more than it takes to start them."""
+
+    @classmethod
+    def workers_pay(cls, characters: int) -> bool:
+        """Whether worker processes save more on so many characters than it takes to start them."""
+        return characters >= cls._pool_from
 
     @property
     def name(self) -> str:
@@ -86,8 +94,21 @@ class WordAnalyzer:
         Returns:
             The terms, repeated as often as they occur.
         """
-        found = tokens(text, connectors=CONNECTORS if self.identifiers else "")
-        return list(chain.from_iterable(map(self._table.__getitem__, found)))
+        return list(chain.from_iterable(map(self._table.__getitem__, self._tokens(text))))
+
+    def _tokens(self, text: str) -> list[str]:
+        return tokens(text, connectors=CONNECTORS if self.identifiers else "")
+
+    def numbered(self, texts: Iterable[str]) -> Numbered:
+        """Return the terms of many texts as numbers, in half the time that words take.
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            The terms that single calls give, in the same order.
+        """
+        return numbered_tokens(map(self._tokens, texts), self._table)
 
     def analyze_many(
         self,

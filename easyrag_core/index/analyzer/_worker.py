@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from easyrag_core.index.analyzer._reading import numbered_texts
 from easyrag_core.index.analyzer._registry import analyzer_from_settings
-from easyrag_core.index.analyzer._wire import receive, send_terms
+from easyrag_core.index.analyzer._wire import receive, send_numbered
 
 __all__ = ["main"]
 
@@ -17,6 +18,6 @@ def main() -> None:
     try:
         analyzer = analyzer_from_settings(receive(source))
         while True:
-            send_terms(sink, analyzer.analyze_many(receive(source)))
+            send_numbered(sink, numbered_texts(analyzer, receive(source)))
     except EOFError:
         return

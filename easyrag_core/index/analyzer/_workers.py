@@ -12,25 +12,26 @@ import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import chain
 from queue import SimpleQueue
 from subprocess import DEVNULL, PIPE, Popen
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from easyrag_core.index.analyzer._wire import receive_terms, send
+from easyrag_core.index.analyzer._numbering import numbered_lists
+from easyrag_core.index.analyzer._wire import receive_numbered, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import IO
 
+    from easyrag_core.index.analyzer._numbering import Numbered
     from easyrag_core.index.analyzer._protocol import Analyzer
 
-__all__ = ["Read", "reading"]
+__all__ = ["Read", "reading", "tasks"]
 
 logger = logging.getLogger(__name__)
 
-Read: TypeAlias = "Callable[[Iterable[str]], Iterable[list[str]]]"
-"""Gives the terms of each text, in order."""
+Read: TypeAlias = "Callable[[Iterable[list[str]]], Iterator[Numbered]]"
+"""Gives the terms of each of several lists of texts, in order."""
 
 _CHARACTERS_PER_TASK: Final = 200_000
 _COMMAND: Final = (
@@ -45,21 +46,18 @@ def reading(analyzer: Analyzer, processes: int) -> Iterator[Read]:
 
     Args:
         analyzer: An analyzer that can be built from its settings.
-        processes: How many; 1 starts none.
+        processes: How many.
 
     Yields:
-        A function that gives the terms of each of several texts, in order.
+        A function that gives the terms of each of several lists of texts, in order.
     """
-    if processes == 1:
-        yield lambda texts: map(analyzer, texts)
-        return
     workers = [_Worker(analyzer) for _ in range(processes)]
     threads = ThreadPoolExecutor(processes)
     idle: SimpleQueue[_Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
 
-    def read(texts: list[str]) -> list[list[str]]:
+    def read(texts: list[str]) -> Numbered:
         worker = idle.get()
         try:
             return worker.read(texts)
@@ -67,7 +65,7 @@ def reading(analyzer: Analyzer, processes: int) -> Iterator[Read]:
             idle.put(worker)
 
     try:
-        yield lambda texts: chain.from_iterable(threads.map(read, _tasks(texts)))
+        yield lambda lists: threads.map(read, lists)
     finally:
         for worker in workers:
             worker.end()
@@ -89,18 +87,18 @@ class _Worker:
         except OSError:
             self._give_up()
 
-    def read(self, texts: list[str]) -> list[list[str]]:
+    def read(self, texts: list[str]) -> Numbered:
         """Return the terms of each text."""
         process = self._process
         if process is not None:
             try:
                 send(_pipe(process.stdin), texts)
-                return receive_terms(_pipe(process.stdout))
+                return receive_numbered(_pipe(process.stdout))
             except (OSError, ValueError, EOFError):
                 if self._process is process:  # it was not ended from here
                     self._give_up()
         # If it was the fault of a text, the error is now raised as itself.
-        return [self._analyzer(text) for text in texts]
+        return numbered_lists([self._analyzer(text) for text in texts])
 
     def _give_up(self) -> None:
         logger.warning("A worker process failed: what it would read is read in this one.")
@@ -121,7 +119,7 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _tasks(texts: Iterable[str]) -> Iterator[list[str]]:
+def tasks(texts: Iterable[str]) -> Iterator[list[str]]:
     """Group texts so that a task is worth its way."""
     task: list[str] = []
     characters = 0

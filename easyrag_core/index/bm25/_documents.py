@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from easyrag_core._progress import with_progress
 from easyrag_core.errors import InvalidParameterError
 
 if TYPE_CHECKING:
@@ -13,7 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Documents"]
 
-_BATCH_DOCUMENTS: Final = 4096
+_BATCH_DOCUMENTS: Final = 8192
+_BATCH_CHARACTERS: Final = 1 << 22
+_BATCHES_PER_WORKER: Final = 4
 
 
 class Documents(NamedTuple):
@@ -55,26 +55,47 @@ class Documents(NamedTuple):
         rows = dict(zip(listed_ids, range(len(listed_ids)), strict=True))
         return cls(rows, listed, others)
 
-    def batches(self, *, show_progress: bool) -> Iterator[Documents]:
+    @property
+    def characters(self) -> int:
+        """How much text there is to read."""
+        return sum(self._sizes())
+
+    def batches(self, *, workers: int) -> Iterator[Documents]:
         """Cut documents into batches that are inverted at once.
 
         Args:
-            show_progress: Show a tqdm bar that moves as the batches are taken.
+            workers: How many processes take turns in reading them; 0 for none.
 
         Yields:
             A part of the documents, each with a row of its own.
-
-        Raises:
-            MissingDependencyError: For a bar without tqdm.
         """
-        pairs = iter(with_progress(self.rows.items(), what="Indexing", show=show_progress))
-        while batch := list(islice(pairs, _BATCH_DOCUMENTS)):
-            rows = [row for _, row in batch]
-            yield Documents(
-                {id_: at for at, (id_, _) in enumerate(batch)},
-                [self.texts[row] for row in rows],
-                {name: [its[row] for row in rows] for name, its in self.fields.items()},
-            )
+        sizes = self._sizes()
+        most = _BATCH_CHARACTERS
+        if workers:
+            most = min(most, sum(sizes) // (_BATCHES_PER_WORKER * workers))
+        ids: list[str] = []
+        characters = 0
+        for id_, row in self.rows.items():
+            ids.append(id_)
+            characters += sizes[row]
+            if len(ids) >= _BATCH_DOCUMENTS or characters >= most:
+                yield self._only(ids)
+                ids, characters = [], 0
+        if ids:
+            yield self._only(ids)
+
+    def _sizes(self) -> list[int]:
+        """Count the characters of each document."""
+        columns = (self.texts, *self.fields.values())
+        return list(map(sum, zip(*(map(len, texts) for texts in columns), strict=True)))
+
+    def _only(self, ids: list[str]) -> Documents:
+        rows = [self.rows[id_] for id_ in ids]
+        return Documents(
+            dict(zip(ids, range(len(ids)), strict=True)),
+            [self.texts[row] for row in rows],
+            {name: [its[row] for row in rows] for name, its in self.fields.items()},
+        )
 
 
 def _strings(name: str, values: Sequence[str]) -> list[str]:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.errors import InvalidParameterError, check_count
-from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer
-from easyrag_core.index.analyzer._protocol import checked_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from easyrag_core.index.analyzer import Analyzer
-    from easyrag_core.index.bm25._documents import Documents
-
-__all__ = ["CHECKED", "analyzed", "check_known", "checked_weights"]
-
-# What these give are strings.
-CHECKED = (StandardAnalyzer, FunctionAnalyzer)
+__all__ = ["check_known", "checked_weights", "field_texts"]
 
 
 def checked_weights(weights: Any) -> dict[str, int]:
@@ -57,30 +50,29 @@ def check_known(fields: Iterable[str], weights: Mapping[str, int]) -> None:
             raise InvalidParameterError("fields", name, f"the index was made for {known}")
 
 
-def analyzed(
-    analyzer: Analyzer, documents: Documents, weights: Mapping[str, int]
-) -> Sequence[Sequence[str]]:
-    """Return the terms of each document, those of a field as often as it weighs.
+def field_texts(
+    metadatas: Iterable[Mapping[Any, Any]], names: Iterable[str]
+) -> dict[str, list[str]]:
+    """Take the fields of documents out of their metadata, as `BM25Index.add(fields=)` wants them.
 
     Args:
-        analyzer: Turns texts into terms.
-        documents: The documents.
-        weights: Field to weight.
+        metadatas: (n,) the metadata of each document.
+        names: The fields, e.g. `index.field_weights`.
 
     Returns:
-        One list of terms per document.
+        Name to (n,) texts. Texts and numbers count as they are written, of a list (a path of
+        headings) every one, line by line; what is missing or anything else is empty.
 
-    Raises:
-        InvalidParameterError: For an analyzer that gives no lists of strings.
+    >>> field_texts([{"title": "Redis", "heading_path": ["Caches"]}, {}], ["title", "heading_path"])
+    {'title': ['Redis', ''], 'heading_path': ['Caches', '']}
     """
-    terms = _terms(analyzer, documents.texts)
-    for name, texts in documents.fields.items():
-        weight = weights[name]
-        boosts = _terms(analyzer, texts)
-        terms = [[*own, *(weight * list(more))] for own, more in zip(terms, boosts, strict=True)]
-    return terms
+    listed = list(metadatas)
+    return {name: [_text_of(its.get(name)) for its in listed] for name in names}
 
 
-def _terms(analyzer: Analyzer, texts: list[str]) -> Sequence[Sequence[str]]:
-    terms: Any = analyzer.analyze_many(texts)
-    return terms if type(analyzer) in CHECKED else checked_texts(terms, len(texts))
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return "\n".join(filter(None, map(_text_of, value)))
+    return str(value) if isinstance(value, Real) and not isinstance(value, bool) else ""

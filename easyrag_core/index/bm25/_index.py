@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check_count
 from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
-from easyrag_core.index.analyzer._protocol import checked_terms
+from easyrag_core.index.analyzer._reading import query_terms
 from easyrag_core.index.bm25 import _persistence
 from easyrag_core.index.bm25._documents import Documents
 from easyrag_core.index.bm25._explaining import explain
-from easyrag_core.index.bm25._fields import CHECKED, analyzed, check_known, checked_weights
+from easyrag_core.index.bm25._fields import check_known, checked_weights
 from easyrag_core.index.bm25._filter import accepted_documents
 from easyrag_core.index.bm25._hits import hits_of
-from easyrag_core.index.bm25._inverting import build_segment
 from easyrag_core.index.bm25._params import BM25Params, checked_params
 from easyrag_core.index.bm25._search import Searcher, best_where
 from easyrag_core.index.bm25._snapshot import Snapshot
+from easyrag_core.index.bm25._writing import with_documents
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from easyrag_core.index.analyzer import Analyzer
     from easyrag_core.index.bm25._explanation import BM25Explanation
     from easyrag_core.index.bm25._filter import IdFilter
-    from easyrag_core.index.bm25._segment import Segment
     from easyrag_core.types import Hit
 
 __all__ = ["BM25Index"]
@@ -127,6 +126,7 @@ class BM25Index:
         texts: Sequence[str],
         *,
         fields: Mapping[str, Sequence[str]] | None = None,
+        processes: int | None = None,
         show_progress: bool = False,
     ) -> None:
         """Add documents, and replace those whose id is already here. All or nothing.
@@ -138,39 +138,32 @@ class BM25Index:
             texts: The texts; empty ones are counted as documents.
             fields: For a field of `field_weights` one text per document; a field that is left
                 out is empty.
+            processes: Number of worker processes that read the texts, at most; `None` or 1 reads
+                them in this one, as does a smaller write than it pays to start workers for. The
+                index is the same.
             show_progress: Show a tqdm bar.
 
         Raises:
             InvalidParameterError: For lists of different lengths, values that are no strings,
-                an unknown field, or an analyzer that gives no lists of strings.
+                an unknown field, a number of processes below 1, or an analyzer that gives no
+                lists of strings.
             MissingDependencyError: For a progress bar without tqdm.
         """
         check_known(fields or (), self._field_weights)
+        if processes is not None:
+            check_count("processes", processes, minimum=1)
         documents = Documents.checked(ids, texts, fields)
         if not documents.rows:
             return
         with self._writing:
-            segments, next_order = self._built(documents, show_progress=show_progress)
-            kept = self._snapshot.without(filter(None, map(self._snapshot.find, documents.rows)))
-            self._snapshot = kept.with_segments(segments, next_order=next_order).settled()
-
-    def _built(self, documents: Documents, *, show_progress: bool) -> tuple[list[Segment], int]:
-        """Invert new documents, and return them with the place of the next new one."""
-        snapshot = self._snapshot
-        next_order = snapshot.next_order
-        segments = []
-        for batch in documents.batches(show_progress=show_progress):
-            orders = []
-            for id_ in batch.rows:
-                place = snapshot.find(id_)
-                if place is None:
-                    orders.append(next_order)
-                    next_order += 1
-                else:
-                    orders.append(int(snapshot.parts[place.part].segment.orders[place.number]))
-            terms = analyzed(self._analyzer, batch, self._field_weights)
-            segments.append(build_segment(list(batch.rows), orders, terms, snapshot.vocabulary))
-        return segments, next_order
+            self._snapshot = with_documents(
+                self._snapshot,
+                documents,
+                self._analyzer,
+                self._field_weights,
+                processes=processes,
+                show_progress=show_progress,
+            )
 
     def remove(self, ids: Iterable[str]) -> int:
         """Remove documents.
@@ -289,8 +282,7 @@ class BM25Index:
     def _terms(self, query: str) -> list[str]:
         if not isinstance(query, str):
             raise InvalidParameterError("query", query, "give a text")
-        terms = self._analyzer(query)
-        return terms if type(self._analyzer) in CHECKED else checked_terms(terms)
+        return query_terms(self._analyzer, query)
 
     # Keeping
 

@@ -90,6 +90,22 @@ class Snapshot:
                 return Place(index, number)
         return None
 
+    def orders_of(self, ids: Iterable[str]) -> tuple[NDArray[np.int64], int]:
+        """Return the place of each document in the order of insertion, and the next free one.
+
+        Args:
+            ids: Distinct ids; one that is not here gets the next place.
+        """
+        orders, next_order = [], self.next_order
+        for id_ in ids:
+            place = self.find(id_)
+            if place is None:
+                orders.append(next_order)
+                next_order += 1
+            else:
+                orders.append(int(self.parts[place.part].segment.orders[place.number]))
+        return np.array(orders, np.int64), next_order
+
     def without(self, places: Iterable[Place]) -> Snapshot:
         """Return the snapshot with more documents dead."""
         dead: dict[int, list[int]] = {}
