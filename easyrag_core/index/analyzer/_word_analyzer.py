@@ -85,7 +85,13 @@ class WordAnalyzer:
 
         Returns:
             The terms, repeated as often as they occur.
+
+        Raises:
+            InvalidParameterError: It is no text.
         """
+        given: object = text
+        if not isinstance(given, str):
+            raise InvalidParameterError("text", text, "give a text")
         found = tokens(text, connectors=CONNECTORS if self.identifiers else "")
         return list(chain.from_iterable(map(self._table.__getitem__, found)))
 

@@ -10,7 +10,7 @@ from easyrag_core.index.analyzer import FunctionAnalyzer, StandardAnalyzer
 from easyrag_core.index.analyzer._protocol import checked_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from easyrag_core.index.analyzer import Analyzer
     from easyrag_core.index.bm25._documents import Documents
@@ -45,12 +45,16 @@ def checked_weights(weights: Any) -> dict[str, int]:
     }
 
 
-def check_known(fields: Iterable[str], weights: Mapping[str, int]) -> None:
+def check_known(fields: Any, weights: Mapping[str, int]) -> None:
     """Refuse fields that have no weight.
 
     Raises:
-        InvalidParameterError: For a field that is not among the weights.
+        InvalidParameterError: For what is no dict, or a field that is not among the weights.
     """
+    if fields is None:
+        return
+    if not isinstance(fields, Mapping):
+        raise InvalidParameterError("fields", fields, "give a dict of field to a list of texts")
     for name in fields:
         if name not in weights:
             known = ", ".join(weights) or "no fields"
