@@ -283,7 +283,10 @@ def check_count(name: str, value: object, *, minimum: int = 0) -> int:
     # numpy integers are welcome wherever an int is; bools are ints only by accident.
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         _refuse_count(name, value, minimum)
-    number = value.__index__()
+    try:
+        number = value.__index__()
+    except TypeError:  # an array has the method, and no number
+        _refuse_count(name, value, minimum)
     if number < minimum:
         _refuse_count(name, value, minimum)
     return int(number)

@@ -15,6 +15,7 @@ from unicodedata import normalize
 
 from easyrag_core._progress import with_progress
 from easyrag_core.errors import InvalidParameterError, check_choice
+from easyrag_core.evaluation._bootstrap import Bootstrap
 from easyrag_core.evaluation._comparison import Comparison, compare_runs
 from easyrag_core.evaluation._evaluation import METRICS, groups_of, judged
 from easyrag_core.evaluation._judged import ranked_ids
@@ -23,7 +24,6 @@ from easyrag_core.evaluation._metrics import metrics_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from easyrag_core.evaluation._bootstrap import Bootstrap
     from easyrag_core.evaluation._judged import Qrels
 
 __all__ = ["AsyncRetrieve", "Found", "HasHits", "Retrieve", "acompare", "compare"]
@@ -184,6 +184,9 @@ class _Asked(Generic[T]):
         clock: Callable[[], float],
     ) -> None:
         self._retrievers = _checked(retrievers)
+        for what, given in (("key", key), ("text", text), ("clock", clock)):
+            if not (given is None and what != "clock") and not callable(given):
+                raise InvalidParameterError(what, given, "give a function")
         self._key = key
         self._text = text
         self._clock = clock
@@ -210,6 +213,7 @@ class _Asked(Generic[T]):
         """Check how is measured, before anybody is asked."""
         metrics_of(metrics)
         groups_of(groups, self._grades)
+        Bootstrap.checked(bootstrap)
         self._settings = {"metrics": metrics, "groups": groups, "bootstrap": bootstrap}
 
     def calls(self, *, show_progress: bool) -> Iterator[tuple[str, Any, str]]:

@@ -67,6 +67,18 @@ class Bootstrap:
         if not 0 < check_number("confidence", self.confidence, allowed=allowed) < 1:
             raise InvalidParameterError("confidence", self.confidence, allowed)
 
+    @staticmethod
+    def checked(bootstrap: Bootstrap | None) -> Bootstrap:
+        """Return it, or the usual one for `None`.
+
+        Raises:
+            InvalidParameterError: It is something else.
+        """
+        given: object = Bootstrap() if bootstrap is None else bootstrap
+        if not isinstance(given, Bootstrap):
+            raise InvalidParameterError("bootstrap", given, "give a Bootstrap or None")
+        return given
+
     def estimate(
         self, values: Sequence[float] | NDArray[np.float64], groups: Sequence[Hashable] = ()
     ) -> Estimate:

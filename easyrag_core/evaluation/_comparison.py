@@ -116,7 +116,7 @@ def compare_runs(
     given: object = runs
     if not isinstance(given, Mapping) or not given:
         raise InvalidParameterError("runs", runs, "give a dict of name to run, at least one")
-    bootstrap = bootstrap or Bootstrap()
+    bootstrap = Bootstrap.checked(bootstrap)
     grades, wanted = judged(qrels), metrics_of(metrics)
     told = groups_of(groups, grades)
     warn_of_barren(grades)

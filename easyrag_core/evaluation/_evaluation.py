@@ -126,10 +126,11 @@ def evaluate(
     {'recall@2': 0.5, 'mrr': 0.25}
     """
     grades, wanted = judged(qrels), metrics_of(metrics)
+    bootstrap = Bootstrap.checked(bootstrap)
     warn_of_barren(grades)
     values = values_of(run, grades, wanted)
-    estimates = (bootstrap or Bootstrap()).estimates(values, groups_of(groups, grades))
-    return evaluation_of(values, estimates, wanted, grades, bootstrap or Bootstrap())
+    estimates = bootstrap.estimates(values, groups_of(groups, grades))
+    return evaluation_of(values, estimates, wanted, grades, bootstrap)
 
 
 def evaluation_of(
@@ -257,7 +258,7 @@ def groups_of(
         questions: The questions.
 
     Raises:
-        InvalidParameterError: It is no dict, or a question has no group.
+        InvalidParameterError: It is no dict, or a question has no group that can be hashed.
     """
     if groups is None:
         return []
@@ -266,4 +267,8 @@ def groups_of(
     missing = next((question for question in questions if question not in groups), None)
     if missing is not None:
         raise InvalidParameterError("groups", missing, "this question has no group")
-    return [groups[question] for question in questions]
+    listed = [groups[question] for question in questions]
+    for group in listed:
+        if not isinstance(group, Hashable):
+            raise InvalidParameterError("groups", group, "a group is told by something hashable")
+    return listed

@@ -175,7 +175,7 @@ def metrics_of(names: Iterable[str]) -> list[Metric]:
     listed = [] if isinstance(given, str) or not hasattr(given, "__iter__") else list(given)
     if not listed:
         raise InvalidParameterError("metrics", names, 'give a list such as ("recall@5", "ndcg@10")')
-    return [metric_of(name) for name in dict.fromkeys(listed)]
+    return list(dict.fromkeys(map(metric_of, listed)))
 
 
 def metric_of(name: str, *, parameter: str = "metrics") -> Metric:

@@ -15,13 +15,13 @@ import numpy as np
 from easyrag_core._progress import with_progress
 from easyrag_core._shown import clipped, escaped, html_box, html_table, text_table
 from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.evaluation._bootstrap import Bootstrap
 from easyrag_core.evaluation._comparison import Comparison, compare_runs
 from easyrag_core.evaluation._evaluation import groups_of, judged, values_of
 from easyrag_core.evaluation._metrics import metric_of
 from easyrag_core.evaluation._tables import html_tables, text_of
 
 if TYPE_CHECKING:
-    from easyrag_core.evaluation._bootstrap import Bootstrap
     from easyrag_core.evaluation._judged import Qrels, Run
     from easyrag_core.evaluation._metrics import Metric
 
@@ -161,7 +161,7 @@ def tune(
     >>> tuned.settings, round(tuned.held_out.differences["tuned"]["mrr"].mean, 3)
     ({'depth': 0}, 0.667)
     """
-    combinations = _combinations(grid)
+    combinations, bootstrap = _combinations(grid), Bootstrap.checked(bootstrap)
     wanted, grades = metric_of(metric, parameter="metric"), judged(questions, name="questions")
     train, rest = _parts(grades, groups_of(groups, grades), _share(held_out), seed=seed)
     tried = _Tried(wanted, {question: grades[question] for question in train})

@@ -98,7 +98,12 @@ class FilterPolicy:
 
         Returns:
             Good conditions, each once, and the dropped ones.
+
+        Raises:
+            InvalidParameterError: It is nothing to iterate over.
         """
+        if not isinstance(drawn, Iterable):
+            raise InvalidParameterError("drawn", drawn, "give a list of conditions")
         good: dict[Condition, None] = {}
         dropped = []
         for raw in drawn:
@@ -142,6 +147,8 @@ class FilterPolicy:
         """
         if business is None:
             return self._system
+        if not isinstance(business, ExtractedConditions):
+            raise InvalidParameterError("business", business, "give what check() returned")
         for condition in business.conditions:
             field = self._fields.get(condition.field)
             if field is None or condition.operator not in field.operators:
@@ -164,8 +171,10 @@ class FilterPolicy:
         return [whole, self._system] if business and business.conditions else [whole]
 
 
-def _fields_by_name(schema: Iterable[Any]) -> dict[str, FilterField]:
+def _fields_by_name(schema: Any) -> dict[str, FilterField]:
     fields: dict[str, FilterField] = {}
+    if not isinstance(schema, Iterable):
+        raise InvalidParameterError("business_schema", schema, "give a list of FilterFields")
     for field in schema:
         if not isinstance(field, FilterField):
             raise InvalidParameterError("business_schema", field, "give FilterFields")

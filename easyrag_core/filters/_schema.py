@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -85,7 +86,7 @@ class FilterField:
         check_choice("type", self.type, FIELD_TYPES)
         for several in ("operators", "enum"):
             given: Any = getattr(self, several)
-            if isinstance(given, str):
+            if isinstance(given, str) or not isinstance(given, Iterable):
                 raise InvalidParameterError(several, given, "give a tuple of texts")
         operators = tuple(self.operators) or _DEFAULTS[self.type]
         for operator in operators:
@@ -166,7 +167,7 @@ def _integer(value: Any) -> int:
 
 
 def _date(value: Any) -> str:
-    found = _DAY.fullmatch(value.strip()) if isinstance(value, str) else None
+    found = _DAY.fullmatch(value[:_LONGEST_TEXT].strip()) if isinstance(value, str) else None
     if found is None:
         raise ValueError("not a date like 2024-01-31")
     year, month, day = map(int, found.groups())

@@ -48,9 +48,11 @@ class Channel(Generic[T]):
         name: object = self.name
         if not name or not isinstance(name, str):
             raise InvalidParameterError("name", name, "give a text that is not empty")
+        allowed = "give a function of a query and a number"
         if not callable(self.search):
-            allowed = "give a function of a query and a number"
             raise InvalidParameterError("search", self.search, allowed)
+        if self.asearch is not None and not callable(self.asearch):
+            raise InvalidParameterError("asearch", self.asearch, f"{allowed}, or None")
         check_count("k", self.k, minimum=1)
         check_number("weight", self.weight, allowed="give a finite number of at least 0")
         check_timeout(self.timeout)

@@ -20,16 +20,20 @@ __all__ = [
     "visible_text",
 ]
 
+# Here and below `*+` gives nothing back: two runs of spaces side by side would be parted in
+# every way, which takes time in the square of their length.
 _TAG: Final = re.compile(
-    r"<\s*(/?)\s*(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*>"
+    r"<\s*+(/?)\s*+(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*+>"
     r"|◁(/?)think▷|\[(/?)THINK\]",
     re.IGNORECASE,
 )
 _FINAL_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*(?:<\|[a-z_]+\|>\s*)*")
 _CONTROL_TOKEN: Final = re.compile(r"<\|[A-Za-z_]{1,30}\|>|</?s>|\[/?INST\]")
 _INVISIBLE: Final = re.compile("[\u200b\u200e\u200f\u2060\ufeff\x00]")
-_FENCE: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[ \t]*$", re.MULTILINE)
-_INLINE_FENCE: Final = re.compile(r"(`{3,})(?:(?:json|text|txt|markdown|plaintext)\s)?([^`]+)\1")
+_FENCE: Final = re.compile(r"^[ \t]*+(`{3,}|~{3,})[ \t]*+([^\s`]*+)[ \t]*+$", re.MULTILINE)
+_INLINE_FENCE: Final = re.compile(
+    r"`{3}(?!`)(?:(?:json|text|txt|markdown|plaintext)\s)?([^`]+)`{3}"
+)
 
 _ANSWER_WORDS: Final = (
     r"(?:quer(?:y|ies)|questions?|search(?:es)?|versions?|phras(?:e|es|ings?)|variants?|variations?"
@@ -131,6 +135,7 @@ _NUMBER: Final = (
     rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
     r"|(?:[a-hA-H]|[ivx]{1,4})[)）]\s*|[ivx]{1,4}\.\s+"
 )
+_LONGEST_MARK: Final = 100
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)
 
 _OPENING: Final = re.compile(r"[{\[]")
@@ -189,7 +194,7 @@ def fenced(text: str) -> str:
     opening = _FENCE.search(text)
     if opening is None:
         inline = _INLINE_FENCE.search(text)
-        return inline[2].strip() if inline else text
+        return inline[1].strip() if inline else text
     mark, inside = opening[1], text[opening.end() :]
     for closing in _FENCE.finditer(inside):
         if closing[1].startswith(mark) and not closing[2]:
@@ -251,7 +256,7 @@ def unmarked(line: str) -> tuple[str, bool]:
     text, marked = _EMPHASIS.sub(r"\2", line.strip()), False
     # "- [ ] Q3:" is three marks; a fourth would be content.
     for _ in range(3):
-        found = _MARKER.match(text)
+        found = _MARKER.match(text, 0, _LONGEST_MARK)
         if found is None:
             break
         text, marked = text[found.end() :].strip(), True

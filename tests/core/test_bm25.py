@@ -224,7 +224,8 @@ def test_misuse_is_refused(call):
 
 
 @pytest.mark.parametrize(
-    ("k1", "b"), [(-0.1, 0.5), (math.nan, 0.5), (math.inf, 0.5), ("1", 0.5), (1, -0.1), (1, 1.1)]
+    ("k1", "b"),
+    [(-0.1, 0.5), (math.nan, 0.5), (math.inf, 0.5), (1e308, 0.5), ("1", 0.5), (1, -0.1), (1, 1.1)],
 )
 def test_bad_params_are_refused(k1, b):
     """Params outside their range are refused at construction."""

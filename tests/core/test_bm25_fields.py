@@ -58,10 +58,19 @@ def test_fields_may_be_left_out():
 
 @pytest.mark.parametrize(
     "weights",
-    [{"title": 0}, {"title": 1.5}, {"title": True}, {"title": None}, {1: 2}, "title", [2]],
+    [
+        {"title": 0},
+        {"title": 101},
+        {"title": 1.5},
+        {"title": True},
+        {"title": None},
+        {1: 2},
+        "title",
+        [2],
+    ],
 )
 def test_bad_weights_are_refused(weights):
-    """Weights are whole numbers of at least 1, by name."""
+    """Weights are whole numbers from 1 to 100, by name."""
     with pytest.raises(InvalidParameterError, match="field_weights"):
         BM25Index(field_weights=weights)
 

@@ -276,3 +276,17 @@ def test_killed_writers_leave_the_old_or_the_new(tmp_path, mode):
     assert outcomes[-1] == "new finished"
     assert outcomes == sorted(outcomes, key=["old killed", "new killed", "new finished"].index)
     assert outcomes.count("old killed") > 60
+
+
+@pytest.mark.parametrize("name", ["terms", "terms_codes"])
+def test_damaged_terms_are_never_saved_again(tmp_path, name):
+    """What a mapped file no longer tells is refused when it is rewritten, not made up."""
+    saved(tmp_path / "index")
+    [file] = [one for one in files_of(tmp_path / "index") if one.name == f"{name}.npy"]
+    array = np.load(file)
+    array[-1 if name == "terms" else slice(None)] = 2**31 - 1
+    np.save(file, array)
+    index = BM25Index.load(tmp_path / "index", analyzer=str.split, verify=False)
+    index.add(["new", "newer"], ["all w1", "all w2"])
+    with pytest.raises(IndexFormatError, match="damaged"):
+        index.save(tmp_path / "other")

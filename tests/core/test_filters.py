@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from datetime import date, datetime
 
 import pytest
@@ -448,3 +449,14 @@ def test_no_reply_reaches_the_system_conditions(reply):
         pushed, rest = split_filter(attempt, {"eq", "and"})
         assert pushed is not None
         assert all(SYSTEM.matches(d) for d in DOCUMENTS if pushed.matches(d) and rest.matches(d))
+
+
+@pytest.mark.parametrize(
+    "tail", [" " * 100_000 + "\nx", " " * 100_000 + "日" + "T" * 100_000 + "\n"]
+)
+def test_a_day_out_of_a_hostile_reply_is_read_in_linear_time(tail):
+    """What follows a day is looked at as far as any value is, however long a model made it."""
+    policy = FilterPolicy(business_schema=[FilterField("day", "date")])
+    started = time.process_time()
+    policy.check([{"field": "day", "operator": "eq", "value": "2024-01-31" + tail}])
+    assert time.process_time() - started < 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -438,3 +439,12 @@ def test_no_reply_raises_or_invents(reply, count):
         assert {match.node.id for match in decision.matches} <= {leaf.id for leaf in TREE.leaves}
     parse_judgement(reply, decided(vpn=1, leave=0.7), TREE)
     ASKED.read(reply)
+
+
+@pytest.mark.parametrize("gap", [" ", "\t", "\u3000"])
+def test_a_reply_full_of_blanks_is_read_in_linear_time(gap):
+    """What a user pastes costs no more than its length."""
+    started = time.process_time()
+    assert ASKED.read("1" + gap * 50_000 + "x") == ASKED.read("1" + gap + "x")
+    assert ASKED.read("1" + gap * 50_000 + "和 2") == ASKED.read("1和2")
+    assert time.process_time() - started < 3.0

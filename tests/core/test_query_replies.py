@@ -154,6 +154,50 @@ def test_no_reply_takes_long(reply):
     assert time.process_time() - started < 2.0
 
 
+BLANK = " " * 100_000
+LONG_RUNS = [
+    "<" + BLANK,
+    "< / " + BLANK + "x",
+    "<think" + BLANK + "x",
+    "```" + BLANK + "`x",
+    "~~~" + BLANK + "a b",
+    "`" * 100_000,
+    "```" + "`" * 100_000 + "x",
+    "q" + BLANK + "x",
+    "[" + BLANK + "x",
+    "(" + BLANK + "x",
+    "question" + BLANK + "#" + BLANK + "x",
+    "第" + BLANK + "问题" + BLANK + "x",
+    "1" + BLANK + "x",
+]
+
+
+@pytest.mark.parametrize("reply", LONG_RUNS, ids=lambda reply: ascii(reply[:8]))
+def test_runs_of_blanks_and_marks_are_linear(reply):
+    """Between a mark and what would follow it there may be any number of blanks."""
+    started = time.process_time()
+    for read in (visible_text, fenced, unmarked):
+        read(reply)
+    parse_queries(reply, "How?")
+    parse_rewrite(reply, "How?")
+    assert time.process_time() - started < 3.0
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("see ```json {}``` there", "{}"),
+        ("````text x````", "x"),
+        ("`````x``` y", "x"),
+        ("``` ```", ""),
+        ("``x``", "``x``"),
+    ],
+)
+def test_fences_inside_a_line_may_be_of_any_length(text, inside):
+    """Three of the opening marks and three of the closing ones are enough."""
+    assert fenced(text) == inside
+
+
 def test_the_first_json_of_the_shape_is_taken():
     """Citations and other JSON before it do not hide it."""
     text = 'See [1] and {"b": 2}: {"wrap": {"a": 3}}'

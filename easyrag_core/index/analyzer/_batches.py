@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core._progress import with_progress
@@ -58,7 +59,8 @@ def _terms(analyzer: Analyzer, texts: list[str], workers: int) -> Iterator[list[
 
 
 def _checked(texts: Any) -> list[str]:
-    listed = [] if isinstance(texts, str) else list(texts)
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
+    several = isinstance(texts, Iterable) and not isinstance(texts, str)
+    listed = list(texts) if several else []
+    if not several or not all(isinstance(text, str) for text in listed):
         raise InvalidParameterError("texts", texts, "give a list of texts")
     return listed

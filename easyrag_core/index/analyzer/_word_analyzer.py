@@ -93,7 +93,13 @@ class WordAnalyzer:
 
         Returns:
             The terms, repeated as often as they occur.
+
+        Raises:
+            InvalidParameterError: It is no text.
         """
+        given: object = text
+        if not isinstance(given, str):
+            raise InvalidParameterError("text", text, "give a text")
         return list(chain.from_iterable(map(self._table.__getitem__, self._tokens(text))))
 
     def _tokens(self, text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from easyrag_core.errors import InvalidParameterError
@@ -9,7 +10,7 @@ from easyrag_core.errors import InvalidParameterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Documents"]
+__all__ = ["Documents", "strings"]
 
 _BATCH_DOCUMENTS: Final = 8192
 _BATCH_CHARACTERS: Final = 1 << 22
@@ -46,8 +47,8 @@ class Documents(NamedTuple):
         Raises:
             InvalidParameterError: For different lengths, or values that are no strings.
         """
-        listed_ids, listed = _strings("ids", ids), _strings("texts", texts)
-        others = {name: _strings(f"fields[{name!r}]", its) for name, its in (fields or {}).items()}
+        listed_ids, listed = strings("ids", ids), strings("texts", texts)
+        others = {name: strings(f"fields[{name!r}]", its) for name, its in (fields or {}).items()}
         for name, values in (("texts", listed), *others.items()):
             if len(values) != len(listed_ids):
                 given = f"{len(listed_ids)} ids and {len(values)} texts"
@@ -98,8 +99,20 @@ class Documents(NamedTuple):
         )
 
 
-def _strings(name: str, values: Sequence[str]) -> list[str]:
-    if isinstance(values, str):
+def strings(name: str, values: Iterable[str]) -> list[str]:
+    """Return several strings as a list.
+
+    Args:
+        name: The parameter's name, for the message.
+        values: The strings.
+
+    Returns:
+        A list of its own.
+
+    Raises:
+        InvalidParameterError: For one string, nothing to iterate over, or what is no string.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidParameterError(name, values, "give a list of strings")
     listed = list(values)
     for value in listed:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_known", "checked_weights", "field_texts"]
 
+_MOST_WEIGHT = 100
+
 
 def checked_weights(weights: Any) -> dict[str, int]:
     """Return the weights of the fields.
@@ -25,25 +27,33 @@ def checked_weights(weights: Any) -> dict[str, int]:
 
     Raises:
         InvalidParameterError: For names that are no strings, or weights that are no whole
-            numbers of at least 1.
+            numbers from 1 to 100.
     """
-    allowed = "give a name and a whole number of at least 1 for each field"
+    allowed = "give a name and a whole number from 1 to 100 for each field"
     if weights is None:
         return {}
     if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
         raise InvalidParameterError("field_weights", weights, allowed)
-    return {
+    checked = {
         name: check_count(f"field_weights[{name!r}]", weight, minimum=1)
         for name, weight in weights.items()
     }
+    # A weight is that many copies of the field's terms.
+    if any(weight > _MOST_WEIGHT for weight in checked.values()):
+        raise InvalidParameterError("field_weights", weights, allowed)
+    return checked
 
 
-def check_known(fields: Iterable[str], weights: Mapping[str, int]) -> None:
+def check_known(fields: Any, weights: Mapping[str, int]) -> None:
     """Refuse fields that have no weight.
 
     Raises:
-        InvalidParameterError: For a field that is not among the weights.
+        InvalidParameterError: For what is no dict, or a field that is not among the weights.
     """
+    if fields is None:
+        return
+    if not isinstance(fields, Mapping):
+        raise InvalidParameterError("fields", fields, "give a dict of field to a list of texts")
     for name in fields:
         if name not in weights:
             known = ", ".join(weights) or "no fields"

@@ -12,7 +12,7 @@ from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
 from easyrag_core.index.analyzer._reading import query_terms
 from easyrag_core.index.bm25 import _persistence
-from easyrag_core.index.bm25._documents import Documents
+from easyrag_core.index.bm25._documents import Documents, strings
 from easyrag_core.index.bm25._explaining import explain
 from easyrag_core.index.bm25._fields import check_known, checked_weights
 from easyrag_core.index.bm25._filter import accepted_documents
@@ -149,7 +149,7 @@ class BM25Index:
                 lists of strings.
             MissingDependencyError: For a progress bar without tqdm.
         """
-        check_known(fields or (), self._field_weights)
+        check_known(fields, self._field_weights)
         if processes is not None:
             check_count("processes", processes, minimum=1)
         documents = Documents.checked(ids, texts, fields)
@@ -175,12 +175,11 @@ class BM25Index:
             How many were removed.
 
         Raises:
-            InvalidParameterError: For a single string instead of several ids.
+            InvalidParameterError: For a single string instead of several ids, or other values.
         """
-        if isinstance(ids, str):
-            raise InvalidParameterError("ids", ids, "give a list of ids")
+        gone = strings("ids", ids)
         with self._writing:
-            places = list(filter(None, map(self._snapshot.find, dict.fromkeys(ids))))
+            places = list(filter(None, map(self._snapshot.find, dict.fromkeys(gone))))
             if places:
                 self._snapshot = self._snapshot.without(places).settled()
             return len(places)
@@ -216,7 +215,8 @@ class BM25Index:
             InvalidParameterError: For a query that is no text, a negative k, or a filter or
                 params of another kind.
         """
-        return self.search_batch([query], k, filter=filter, params=params)[0]
+        asked = strings("query", [query])
+        return self.search_batch(asked, k, filter=filter, params=params)[0]
 
     def search_batch(
         self,
@@ -240,16 +240,15 @@ class BM25Index:
         Raises:
             InvalidParameterError: As for `search`.
         """
-        if isinstance(queries, str):
-            raise InvalidParameterError("queries", queries, "give a list of texts")
+        asked = strings("queries", queries)
         wanted = check_count("k", k)
         snapshot = self._snapshot
         searcher = Searcher.of(snapshot, checked_params(params) or self._params)
         if callable(filter):
-            found = [best_where(searcher, self._terms(q), wanted, filter) for q in queries]
+            found = [best_where(searcher, self._terms(q), wanted, filter) for q in asked]
         else:
             accepted = None if filter is None else accepted_documents(snapshot, filter)
-            found = [searcher.best(self._terms(q), wanted, accepted) for q in queries]
+            found = [searcher.best(self._terms(q), wanted, accepted) for q in asked]
         return list(map(hits_of, found))
 
     def explain(
@@ -271,12 +270,13 @@ class BM25Index:
 
         Raises:
             ChunkNotFoundError: If there is no such document.
-            InvalidParameterError: For a query that is no text, or params of another kind.
+            InvalidParameterError: For a query or an id that is no text, or params of another kind.
         """
+        [id_] = strings("id", [id])
         chosen, snapshot = checked_params(params) or self._params, self._snapshot
-        place = snapshot.find(id)
+        place = snapshot.find(id_)
         if place is None:
-            raise ChunkNotFoundError([id])
+            raise ChunkNotFoundError([id_])
         return explain(snapshot, self._terms(query), place, params=chosen)
 
     def _terms(self, query: str) -> list[str]:

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["BM25Params", "checked_params", "inverse_document_frequency"]
 
+# Far beyond any use (a term frequency counts as it is), far below where a score overflows.
+_MOST_K1 = 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class BM25Params:
     """How much repetition counts, and how much length is held against a document.
 
     Attributes:
-        k1: From 0 (a term counts once, however often it occurs) upwards.
+        k1: From 0 (a term counts once, however often it occurs) upwards, at most a million.
         b: From 0 (length does not matter) to 1 (term frequency relative to length).
 
     Raises:
@@ -35,7 +38,7 @@ class BM25Params:
 
     def __post_init__(self) -> None:
         """Refuse what is no number or out of range."""
-        self._check("k1", math.inf, "give a finite number of at least 0")
+        self._check("k1", _MOST_K1, "give a number from 0 to 1000000")
         self._check("b", 1.0, "give a number from 0 to 1")
 
     def _check(self, name: str, maximum: float, allowed: str) -> None:

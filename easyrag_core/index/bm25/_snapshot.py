@@ -12,7 +12,7 @@ import numpy as np
 from easyrag_core.index.bm25._merging import with_terms
 from easyrag_core.index.bm25._part import Part, Place
 from easyrag_core.index.bm25._settling import gathered, reordered, settled
-from easyrag_core.index.bm25._vocabulary import Vocabulary
+from easyrag_core.index.bm25._vocabulary import Vocabulary, damaged_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,12 +133,18 @@ class Snapshot:
         return replace(self, parts=settled(self.parts))
 
     def compacted(self) -> Snapshot:
-        """Return the snapshot in full parts, in the order of insertion, without unused terms."""
+        """Return the snapshot in full parts, in the order of insertion, without unused terms.
+
+        Raises:
+            IndexFormatError: If a damaged file has parts name terms that are not, or are twice.
+        """
         if not self.documents:
             return replace(Snapshot.empty(), next_order=self.next_order)
         segments = [part.segment for part in reordered(self.parts)]
         used = np.unique(np.concatenate([segment.terms for segment in segments]))
         names = self.vocabulary.terms()
+        if used.size and not 0 <= used[0] <= used[-1] < len(names):
+            raise damaged_terms()
         vocabulary = Vocabulary.of([names[number] for number in used.tolist()])
         parts = tuple(map(Part.of, with_terms(segments, used)))
         return Snapshot(parts, vocabulary, self.total_length, self.next_order)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from easyrag_core.errors import IndexFormatError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from easyrag_core.index.bm25._strings import StringTable
 
-__all__ = ["Vocabulary"]
+__all__ = ["Vocabulary", "damaged_terms"]
 
 
 class Vocabulary(dict[str, int]):
@@ -35,8 +37,15 @@ class Vocabulary(dict[str, int]):
 
     @classmethod
     def of(cls, terms: list[str]) -> Vocabulary:
-        """Number terms in their order."""
-        return cls(numbered=dict(zip(terms, range(len(terms)), strict=True)))
+        """Number terms in their order.
+
+        Raises:
+            IndexFormatError: If one comes twice: it was not found where a damaged file has it.
+        """
+        numbered = dict(zip(terms, range(len(terms)), strict=True))
+        if len(numbered) < len(terms):
+            raise damaged_terms()
+        return cls(numbered=numbered)
 
     def __missing__(self, term: str) -> int:
         """Look a term up in the table, or number it as a new one."""
@@ -68,3 +77,8 @@ class Vocabulary(dict[str, int]):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the terms by number, wherever they came from."""
         return type(self).of, (self.terms(),)
+
+
+def damaged_terms() -> IndexFormatError:
+    """Return the error for terms that a damaged file does not hold, or holds twice."""
+    return IndexFormatError("The terms of the saved index are damaged: rebuild it.")

@@ -47,7 +47,10 @@ _FILLER_ZH: Final = re.compile(
 _NUMBER_ZH: Final = re.compile(
     r"(?:第|选项?|序号|编号)?([1-6一二两三四五六首])(?:个|项|条|号|种|类|者)?"
 )
-_AND: Final = re.compile(r"\s*(?:[,，、;；/&+]|\band\b|和|与|跟|以及|还有)\s*|(?<=\d)\s+(?=\d)")
+# A run of spaces is tried from its first one alone.
+_AND: Final = re.compile(
+    r"(?<!\s)\s*+(?:[,，、;；/&+]|\band\b|和|与|跟|以及|还有)\s*|(?<=\d)\s+(?=\d)"
+)
 _LAST_ZH: Final = {"最后一个": -1, "最后一项": -1, "后者": -1, "前者": 1, "最后": -1}
 _MORE_THAN_A_NAME: Final = 14
 
