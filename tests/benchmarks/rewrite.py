@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from easyrag_core.evaluation import ndcg_at_k
 from easyrag_core.query import HistoryBlend
-from tests.benchmarks.collections import collection_names, data_root, ndcg, read_collection
+from tests.benchmarks.collections import collection_names, data_root, read_collection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +102,7 @@ def measure(model: BaseChatModel, most: int | None) -> dict[str, float]:
     )
     for name, way in ways.items():
         gains = [
-            ndcg([document.id for document in way.invoke(asked)], collection.grades[id_], K)
+            ndcg_at_k([document.id for document in way.invoke(asked)], collection.grades[id_], K)
             for id_, asked in given.items()
         ]
         figures[name] = sum(gains) / len(gains)
