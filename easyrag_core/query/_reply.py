@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _TAG: Final = re.compile(
-    r"<\s*(/?)\s*(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*>"
+    r"<\s*+(/?)\s*+(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*>"
     r"|◁(/?)think▷|\[(/?)THINK\]",
     re.IGNORECASE,
 )

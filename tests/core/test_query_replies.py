@@ -154,6 +154,13 @@ def test_no_reply_takes_long(reply):
     assert time.process_time() - started < 2.0
 
 
+def test_a_tag_that_never_comes_is_looked_for_once():
+    """Behind a lone angle bracket, spaces cost no more than their number."""
+    started = time.process_time()
+    assert parse_queries("<" + " " * 50_000, "How?") == ["How?"]
+    assert time.process_time() - started < 2.0
+
+
 def test_the_first_json_of_the_shape_is_taken():
     """Citations and other JSON before it do not hide it."""
     text = 'See [1] and {"b": 2}: {"wrap": {"a": 3}}'
