@@ -331,10 +331,14 @@ def test_keys_can_be_called_otherwise():
 
 @pytest.mark.parametrize(
     "value",
-    [{}, {"question": "x"}, {"input": 3}, 7, None, {"input": "x", "chat_history": "Human: hi"}],
+    [
+        *({}, {"question": "x"}, {"input": 3}, 7, None),
+        {"input": "x", "chat_history": "Human: hi"},
+        {"input": "x", "chat_history": [{"role": "tool", "content": "{}"}]},
+    ],
 )
 def test_what_is_no_question_is_refused(value):
-    """A missing key, a number, a history in one text: the message says what to give."""
+    """A missing key, a number, a history in one text or of half a message: it says what to give."""
     with pytest.raises(InvalidParameterError):
         QueryRewriter(ScriptedModel(COMPLETE)).invoke(value)
 
