@@ -203,6 +203,17 @@ def test_fallbacks_around_the_step_and_inside(step, way):
     assert right(WAYS[way](inside, FOLLOW_UP))
 
 
+@EACH_STEP
+def test_each_step_can_be_described(step):
+    """Servers and graphs ask for schemas of what goes in and comes out, also behind a chain."""
+    runnable, *_ = built(step)
+    beside = RunnablePassthrough.assign(given=runnable)
+    for described in (runnable, TermMapper({"k8s": "Kubernetes"}) | runnable, beside):
+        assert described.get_output_jsonschema()["title"]
+        assert described.get_input_jsonschema()["title"]
+        assert described.get_graph().to_json()["nodes"]
+
+
 def test_a_cancelled_question_stays_cancelled():
     """Cancellation is nobody's failure: it goes through, and no event is told."""
     heard, asked = [], asyncio.Event()
