@@ -526,3 +526,15 @@ def test_terms_are_mapped_before_the_rewrite():
     model = ScriptedModel("Kubernetes price of Redis")
     assert (mapper | QueryRewriter(model)).invoke({**FOLLOW_UP, "input": "k8s price of it?"})
     assert "Kubernetes price of it?" in model.asked
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_terms_are_mapped_in_a_conversation_too(kind):
+    """The last message is mapped, those before it go on: the rewriter still sees them."""
+    model = ScriptedModel("Kubernetes price of Redis")
+    chain = TermMapper({"k8s": "Kubernetes"}) | QueryRewriter(model)
+    asked = [*TALK, HumanMessage("k8s price of it?")]
+    assert chain.invoke(kind(asked)) == "Kubernetes price of Redis"
+    assert "Kubernetes price of it?" in model.asked
+    assert "What is Redis?" in model.asked
+    assert asked[-1].content == "k8s price of it?"
