@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from easyrag_core import DimensionMismatchError, InvalidParameterError, ModelCandidate, ModelRouter
 from easyrag_core.errors import check_count
-from langchain_easyrag._members import given_candidates, model_name_of
+from easyrag_core.routing.candidates import given_candidates
+from langchain_easyrag._members import model_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -70,7 +71,11 @@ class RoutedEmbeddings(Embeddings):
                 setting is not as above.
         """
         members: tuple[ModelCandidate[Embeddings], ...] = given_candidates(
-            models, candidates, kind=Embeddings, capabilities=lambda _: frozenset()
+            models,
+            candidates,
+            kind=Embeddings,
+            name_of=model_name_of,
+            capabilities=lambda _: frozenset(),
         )
         if dimensions is not None:
             check_count("dimensions", dimensions, minimum=1)

@@ -545,3 +545,11 @@ async def test_objects_come_awaited_as_well():
     assert [each async for each in structured.astream("Hi")][-1] == City(name="Oslo")
     raw = model.with_structured_output(City, include_raw=True)
     assert [each async for each in raw.astream("Hi")][-1]["parsed"] == City(name="Oslo")
+
+
+@pytest.mark.parametrize("name", ["models", "candidates"])
+def test_one_model_is_no_list_of_models(name):
+    """It is refused by its own name, not by what it can be taken apart into."""
+    for wrong in (said("Hi"), 7):
+        with pytest.raises(InvalidParameterError, match=f"{type(wrong).__name__}.*give a list"):
+            RoutedChatModel(**{name: wrong})
