@@ -1,19 +1,8 @@
-"""The models that a router is given: their names, and what they are able to do."""
+"""The names of the models that a router is given."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from easyrag_core import InvalidParameterError, ModelCandidate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-__all__ = ["given_candidates", "model_name_of"]
-
-M = TypeVar("M")
+__all__ = ["model_name_of"]
 
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 
@@ -29,53 +18,3 @@ def model_name_of(model: object) -> str | None:
     """
     told = (getattr(model, name, None) for name in _NAMES)
     return next((name for name in told if isinstance(name, str) and name.strip()), None)
-
-
-def given_candidates(
-    models: Iterable[Any] | None,
-    candidates: Iterable[Any] | None,
-    *,
-    kind: Any,
-    capabilities: Callable[[M], Collection[str]],
-) -> tuple[ModelCandidate[M], ...]:
-    """Take plain models, named by themselves, or candidates.
-
-    Args:
-        models: Models, in the order in which they are to be asked.
-        candidates: Candidates; one without capabilities has those that are guessed.
-        kind: What each model has to be.
-        capabilities: Guesses what a model is able to do.
-
-    Returns:
-        Candidates in the order given.
-
-    Raises:
-        InvalidParameterError: Both or neither are given, or one is something else.
-    """
-    if (models is None) == (candidates is None):
-        raise InvalidParameterError("models", models, "give either models or candidates")
-    given = _named(models or ()) if candidates is None else list(candidates)
-    for each in given:
-        if not isinstance(each, ModelCandidate):
-            raise InvalidParameterError("candidates", each, "give ModelCandidates")
-        if not isinstance(each.model, kind):
-            told = type(each.model).__name__
-            allowed = f"each has to be a {kind.__name__}; bind settings in its constructor"
-            raise InvalidParameterError("models", told, allowed)
-    return tuple(
-        each if each.capabilities else replace(each, capabilities=capabilities(each.model))
-        for each in given
-    )
-
-
-def _named(models: Iterable[Any]) -> list[ModelCandidate[Any]]:
-    named: dict[str, ModelCandidate[Any]] = {}
-    for model in models:
-        name = _distinct(model_name_of(model) or type(model).__name__, named)
-        named[name] = ModelCandidate(name, model)
-    return list(named.values())
-
-
-def _distinct(name: str, taken: Collection[str]) -> str:
-    others = (f"{name} #{number}" for number in count(2))
-    return name if name not in taken else next(other for other in others if other not in taken)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
 from easyrag_core import DimensionMismatchError, InvalidParameterError, ModelCandidate, ModelRouter
-from langchain_easyrag._members import given_candidates, model_name_of
+from easyrag_core.errors import check_count
+from easyrag_core.routing.candidates import given_candidates
+from langchain_easyrag._members import model_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -68,12 +71,19 @@ class RoutedEmbeddings(Embeddings):
                 setting is not as above.
         """
         members: tuple[ModelCandidate[Embeddings], ...] = given_candidates(
-            models, candidates, kind=Embeddings, capabilities=lambda _: frozenset()
+            models,
+            candidates,
+            kind=Embeddings,
+            name_of=model_name_of,
+            capabilities=lambda _: frozenset(),
         )
+        if dimensions is not None:
+            check_count("dimensions", dimensions, minimum=1)
         if not same_model:
             _check_one("model names", [model_name_of(each.model) for each in members])
         told = [getattr(each.model, "dimensions", None) for each in members]
         _check_one("numbers of dimensions", [dimensions, *told])
+        self._lock = threading.Lock()
         self._dimensions = next((size for size in [dimensions, *told] if size), None)
         self._router = ModelRouter(
             members,
@@ -135,11 +145,13 @@ class RoutedEmbeddings(Embeddings):
         """Refuse vectors of another space, and answers that are short of some."""
         if len(vectors) != size:
             raise ValueError(f"{name!r} gave {len(vectors)} vectors for {size} texts")
-        expected = self._dimensions or len(vectors[0])
-        for vector in vectors:
-            if len(vector) != expected or not expected:
-                raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
-        self._dimensions = expected
+        # Of two members that are asked at the same time, one settles it.
+        with self._lock:
+            expected = self._dimensions or len(vectors[0])
+            for vector in vectors:
+                if len(vector) != expected or not expected:
+                    raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
+            self._dimensions = expected
         return vectors
 
 

@@ -21,7 +21,8 @@ from easyrag_core import (
     RoutingSnapshot,
 )
 from easyrag_core.errors import check_count
-from llamaindex_easyrag._members import check_names, given_candidates, model_name_of
+from easyrag_core.routing.candidates import given_candidates
+from llamaindex_easyrag._members import check_names, model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
         """
         check_names(kwargs, known=type(self).model_fields)
         members: tuple[ModelCandidate[BaseEmbedding], ...] = given_candidates(
-            models, candidates, kind=BaseEmbedding, capabilities=lambda _: frozenset()
+            models,
+            candidates,
+            kind=BaseEmbedding,
+            name_of=model_name_of,
+            capabilities=lambda _: frozenset(),
         )
         router = ModelRouter(
             members,

@@ -55,6 +55,8 @@ _ASKS: Final = re.compile(
 )
 _STATEMENT_END: Final = re.compile(r"(?:[^.\s]{2}\.|[。!！])[\"”’')）]*\Z")
 _SENTENCE_END: Final = re.compile(r"(?<=[a-z)\]][.!])\s+(?=[A-Z])|(?<=[。！])\s*(?=\S)|\n\s*\n")
+# Half of a character, as a reply has it that was cut: nothing can encode it.
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _ECHO: Final = re.compile(
     r"\{\s*\"role\"\s*:|<\|im_|^\s*(?:user|assistant|human|ai)\s*[:：]", re.IGNORECASE
 )
@@ -111,13 +113,15 @@ def fault_of_query(text: str, question: str) -> str | None:
         question: What the user asked.
 
     Returns:
-        `empty`, `too long`, `refusal`, `answer`, `wrong script`, or `None`.
+        `empty`, `broken text`, `too long`, `refusal`, `answer`, `wrong script`, or `None`.
 
     >>> fault_of_query("What is Redis?", "Redis 是什么")
     'wrong script'
     """
     if not text_key(text) or not any(map(str.isalnum, text)):
         return "empty"
+    if _HALF.search(text):
+        return "broken text"
     if len(text) > longest_query(question):
         return "too long"
     if is_refusal(text) and not is_refusal(question):

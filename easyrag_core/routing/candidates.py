@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from easyrag_core.errors import InvalidParameterError, check_count, check_timeout
 from easyrag_core.routing._checks import checked_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["ModelCandidate", "ordered_candidates"]
+__all__ = ["ModelCandidate", "given_candidates", "ordered_candidates"]
 
 M = TypeVar("M")
 
@@ -90,3 +92,67 @@ def ordered_candidates(
             "wants", sorted(wanted), "ask for what one of the candidates is able to do"
         )
     return sorted(able, key=lambda candidate: (candidate.name != model, candidate.priority))
+
+
+def given_candidates(
+    models: Iterable[Any] | None,
+    candidates: Iterable[Any] | None,
+    *,
+    kind: Any,
+    name_of: Callable[[Any], str | None],
+    capabilities: Callable[[M], Collection[str]],
+) -> tuple[ModelCandidate[M], ...]:
+    """Take plain models, named by themselves, or candidates.
+
+    Args:
+        models: Models, in the order in which they are to be asked.
+        candidates: Candidates; one without capabilities has those that are guessed.
+        kind: What each model has to be.
+        name_of: Reads a model's name; one without is called by its class.
+        capabilities: Guesses what a model is able to do.
+
+    Returns:
+        Candidates in the order given.
+
+    Raises:
+        InvalidParameterError: Both or neither are given, or one is something else.
+
+    >>> given = given_candidates(
+    ...     ["a", "b"], None, kind=str, name_of=lambda _: "m", capabilities=lambda _: {"tools"}
+    ... )
+    >>> [(one.name, one.model) for one in given]
+    [('m', 'a'), ('m #2', 'b')]
+    """
+    if (models is None) == (candidates is None):
+        raise InvalidParameterError("models", models, "give either models or candidates")
+    for name, listed in (("models", models), ("candidates", candidates)):
+        # One model may itself give its fields one by one.
+        if listed is not None and (isinstance(listed, kind) or not isinstance(listed, Iterable)):
+            raise InvalidParameterError(name, type(listed).__name__, "give a list of them")
+    given = _named(models or (), name_of) if candidates is None else list(candidates)
+    for each in given:
+        if not isinstance(each, ModelCandidate):
+            raise InvalidParameterError("candidates", each, "give ModelCandidates")
+        if not isinstance(each.model, kind):
+            told = type(each.model).__name__
+            allowed = f"each has to be a {kind.__name__}; bind settings in its constructor"
+            raise InvalidParameterError("models", told, allowed)
+    return tuple(
+        each if each.capabilities else replace(each, capabilities=capabilities(each.model))
+        for each in given
+    )
+
+
+def _named(
+    models: Iterable[Any], name_of: Callable[[Any], str | None]
+) -> list[ModelCandidate[Any]]:
+    named: dict[str, ModelCandidate[Any]] = {}
+    for model in models:
+        name = _distinct(name_of(model) or type(model).__name__, named)
+        named[name] = ModelCandidate(name, model)
+    return list(named.values())
+
+
+def _distinct(name: str, taken: Collection[str]) -> str:
+    others = (f"{name} #{number}" for number in count(2))
+    return name if name not in taken else next(other for other in others if other not in taken)

@@ -20,8 +20,9 @@ from easyrag_core import (
     ModelRouter,
     RoutingSnapshot,
 )
+from easyrag_core.routing.candidates import given_candidates
 from easyrag_core.routing.failures import COUNTED_KINDS, MOVING_KINDS
-from langchain_easyrag._members import given_candidates
+from langchain_easyrag._members import model_name_of
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.chat_models._reading import capabilities_of
 
@@ -105,7 +106,11 @@ class ConfiguredChatModel(BaseChatModel, ABC):
         """
         check_settings(kwargs, known=type(self).model_fields, taken=("models",))
         members = given_candidates(
-            models, candidates, kind=BaseChatModel, capabilities=capabilities_of
+            models,
+            candidates,
+            kind=BaseChatModel,
+            name_of=model_name_of,
+            capabilities=capabilities_of,
         )
         given = {name: value for name, value in kwargs.items() if name in _ROUTING}
         router = ModelRouter(members, **given)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from easyrag_core import InvalidParameterError
+from langchain_easyrag._given import is_listing
 from langchain_easyrag.chat_models._reading import as_chunk, sees_images
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from easyrag_core import ModelCandidate
     from langchain_easyrag.chat_models._runs import ChildRuns
 
-__all__ = ["BoundTools", "Request", "aclose", "wanted"]
+__all__ = ["BoundTools", "Request", "aclose", "given_wants", "wanted"]
 
 A = TypeVar("A", bound=AIMessage)
 
@@ -52,6 +55,24 @@ def _told(tool: Any) -> Any:
         return tool
 
 
+def given_wants(given: Mapping[str, Any]) -> set[str]:
+    """Return what a call's keyword arguments want of a candidate.
+
+    Args:
+        given: The call's keyword arguments.
+
+    Returns:
+        Capabilities.
+
+    Raises:
+        InvalidParameterError: `wants` is no collection; one string would be read as its letters.
+    """
+    wants = given.get("wants") or ()
+    if not is_listing(wants) and not isinstance(wants, AbstractSet):
+        raise InvalidParameterError("wants", wants, "give a collection of strings")
+    return set(wants)
+
+
 def wanted(
     messages: Sequence[BaseMessage], given: Mapping[str, Any], known: frozenset[str]
 ) -> set[str]:
@@ -66,7 +87,7 @@ def wanted(
         Capabilities: those under `wants`, "tools" with tools, "vision" with an image where a
         candidate is known to see.
     """
-    wants = set(given.get("wants") or ())
+    wants = given_wants(given)
     if given.get("tools"):
         wants.add("tools")
     if "vision" in known and sees_images(messages):

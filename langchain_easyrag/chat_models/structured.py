@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from easyrag_core import DeltaReader, ModelCandidate, StreamReset
 from langchain_easyrag.chat_models._reading import is_blank
+from langchain_easyrag.chat_models._requests import given_wants
 
 __all__ = ["RoutedStructuredOutput"]
 
@@ -119,7 +120,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
 
 def _parted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part what is for the router from what is for the candidates."""
-    wants = {*(given.get("wants") or ()), "structured_output"}
+    wants = given_wants(given) | {"structured_output"}
     settings = {name: value for name, value in given.items() if name not in {"wants", "model"}}
     return {"wants": wants, "model": given.get("model")}, settings
 

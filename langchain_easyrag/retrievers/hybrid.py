@@ -18,7 +18,7 @@ from langchain_easyrag._convert import (
     chunks_of_documents,
     documents_of_stored,
 )
-from langchain_easyrag._given import documents_of_texts
+from langchain_easyrag._given import documents_of_texts, given_query
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._hybrid_search import HybridSearch
@@ -308,7 +308,7 @@ class HybridRetriever(ParentRetriever):
 
     def _search(self, query: str, k: int | None, config: RunnableConfig) -> HybridSearch:
         return HybridSearch(
-            query.strip(),
+            given_query(query).strip(),
             check_count("k", self.k if k is None else k),
             index=self.index,
             side=self._vector_side,

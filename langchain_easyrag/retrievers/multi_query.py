@@ -20,7 +20,7 @@ from easyrag_core import (
 )
 from easyrag_core.errors import check_choice, check_count
 from easyrag_core.pipeline import NO_LIMIT
-from langchain_easyrag._given import is_listing
+from langchain_easyrag._given import given_query, is_listing
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._queries import QueryItems, queries_pipeline
@@ -195,15 +195,15 @@ class MultiQueryRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted = self._wanted(k)
+        wanted, question = self._wanted(k), given_query(query)
         config = child_config(parent_config, run_manager, "queries")
         try:
-            worded = self.llm_chain.invoke({"question": query}, config)
+            worded = self.llm_chain.invoke({"question": question}, config)
         except Exception as error:  # noqa: BLE001 - a chain may fail in any way
             worded = self._failed(error)
-        queries = self._queries(query, worded)
+        queries = self._queries(question, worded)
         pipeline = self._pipeline(self._embedded(queries), queries, run_manager, parent_config)
-        return pipeline.run(query, k=wanted).hits
+        return pipeline.run(question, k=wanted).hits
 
     @override
     async def _aget_relevant_documents(
@@ -214,16 +214,16 @@ class MultiQueryRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted = self._wanted(k)
+        wanted, question = self._wanted(k), given_query(query)
         config = child_config(parent_config, run_manager, "queries")
         try:
-            worded = await self.llm_chain.ainvoke({"question": query}, config)
+            worded = await self.llm_chain.ainvoke({"question": question}, config)
         except Exception as error:  # noqa: BLE001 - a chain may fail in any way
             worded = self._failed(error)
-        queries = self._queries(query, worded)
+        queries = self._queries(question, worded)
         asked = await run_in_executor(None, self._embedded, queries)
         pipeline = self._pipeline(asked, queries, run_manager, parent_config)
-        return (await pipeline.arun(query, k=wanted)).hits
+        return (await pipeline.arun(question, k=wanted)).hits
 
     def _wanted(self, k: int | None) -> int:
         k = self.k if k is None else k

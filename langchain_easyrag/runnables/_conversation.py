@@ -91,7 +91,7 @@ def spoken(history: Any) -> list[Message]:
         raise InvalidParameterError("chat_history", history, "give a list of messages")
     try:
         messages = convert_to_messages(list(history))
-    except (NotImplementedError, TypeError, ValueError) as error:
+    except (LookupError, NotImplementedError, TypeError, ValueError) as error:
         raise InvalidParameterError("chat_history", history, "give a list of messages") from error
     return [Message(_role(message), str(message.text)) for message in messages]
 

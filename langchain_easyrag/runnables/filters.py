@@ -79,9 +79,9 @@ class FilterExtractor(QueryStep[ExtractedConditions]):
 
     @property
     @override
-    def OutputType(self) -> type[ExtractedConditions]:
-        """Good and dropped conditions."""
-        return ExtractedConditions
+    def OutputType(self) -> Any:
+        """Conditions; plain objects, of which pydantic makes no schema."""
+        return Any
 
     @override
     def _plan(self, value: Any) -> Plan[ExtractedConditions]:

@@ -113,9 +113,9 @@ class IntentClassifier(QueryStep[IntentDecision]):
 
     @property
     @override
-    def OutputType(self) -> type[IntentDecision]:
-        """What to do with the question."""
-        return IntentDecision
+    def OutputType(self) -> Any:
+        """An `IntentDecision`; a plain object, of which pydantic makes no schema."""
+        return Any
 
     def classify(
         self, questions: Sequence[str], config: RunnableConfig | None = None

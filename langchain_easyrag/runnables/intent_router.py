@@ -146,9 +146,9 @@ class IntentRouter(RunnableSerializable[Any, IntentResult]):
 
     @property
     @override
-    def OutputType(self) -> type[IntentResult]:
-        """Decision and outputs."""
-        return IntentResult
+    def OutputType(self) -> Any:
+        """An `IntentResult`; a plain object, of which pydantic makes no schema."""
+        return Any
 
     @property
     @override

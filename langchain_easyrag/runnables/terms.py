@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableSerializable
 from pydantic import ConfigDict
 from typing_extensions import override
 
 from easyrag_core import TermMap
+from langchain_easyrag._given import is_listing
 from langchain_easyrag.runnables._conversation import asked_in
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ __all__ = ["TermMapper"]
 class TermMapper(RunnableSerializable[Any, Any]):
     """Replace terms in a question, without a model.
 
-    A text gives a text; a mapping gives a copy with its question replaced, so that the mapper
-    can stand before a step that needs the conversation too.
+    A text gives a text; a mapping or a list of messages gives a copy with its question replaced,
+    so that the mapper can stand before a step that needs the conversation too.
 
     Instantiate:
         ```python
@@ -70,7 +72,7 @@ class TermMapper(RunnableSerializable[Any, Any]):
         """Replace the terms.
 
         Args:
-            input: A text, or a mapping with one.
+            input: A text, a mapping with one, or messages of which the last is the question.
             config: For the run.
             **kwargs: None are taken.
 
@@ -78,7 +80,7 @@ class TermMapper(RunnableSerializable[Any, Any]):
             The same kind.
 
         Raises:
-            InvalidParameterError: The input is neither.
+            InvalidParameterError: The input is none of these.
         """
         return self._call_with_config(self._mapped, input, config, **kwargs)
 
@@ -92,5 +94,8 @@ class TermMapper(RunnableSerializable[Any, Any]):
         return await self._acall_with_config(mapped, input, config, **kwargs)
 
     def _mapped(self, value: Any) -> Any:
+        value = list(value) if is_listing(value) else value
         text = self.terms.apply(asked_in(value, input_key=self.input_key).question)
-        return {**value, self.input_key: text} if isinstance(value, Mapping) else text
+        if isinstance(value, Mapping):
+            return {**value, self.input_key: text}
+        return [*value[:-1], HumanMessage(text)] if isinstance(value, list) else text

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from easyrag_core.errors import OutputParseError
 from easyrag_core.query import (
     Message,
+    Rewrite,
     parse_decomposition,
     parse_queries,
     parse_rewrite,
@@ -196,6 +197,18 @@ def test_runs_of_blanks_and_marks_are_linear(reply):
 def test_fences_inside_a_line_may_be_of_any_length(text, inside):
     """Three of the opening marks and three of the closing ones are enough."""
     assert fenced(text) == inside
+
+
+@pytest.mark.parametrize("half", ["\\ud83d", "\\ude00", "\ud83d"], ids=ascii)
+def test_half_a_character_is_not_searched(half):
+    """An escape that a model or a cut left alone: no endpoint, file or digest could encode it."""
+    rewrite = f'{{"rewrite": "Redis {half} price?", "questions": ["Its {half}?", "Its price?"]}}'
+    assert parse_rewrite(rewrite, "Redis price?") == Rewrite("Redis price?", "broken text")
+    assert parse_queries(f'["Redis {half}", "Redis cost"]', "price") == ["price", "Redis cost"]
+    parted = parse_decomposition(rewrite, "Redis price?")
+    assert (parted.rewrite, parted.questions) == ("Redis price?", ("Redis price?",))
+    whole = parse_rewrite('{"rewrite": "Redis \\ud83d\\ude00 price?"}', "Redis price?")
+    assert whole.query == "Redis \U0001f600 price?"
 
 
 def test_the_first_json_of_the_shape_is_taken():

@@ -16,6 +16,7 @@ from langchain_easyrag import (
     HybridRetriever,
     MMRCompressor,
     MMRRetriever,
+    MultiQueryRetriever,
     ParentChildRetriever,
     ParentExpansionCompressor,
     fuse_documents,
@@ -109,3 +110,23 @@ def test_one_document_is_no_list(take, wrong):
     """A single document, a text or a mapping is refused by name, not taken apart."""
     with pytest.raises(InvalidParameterError, match=r"list of Documents"):
         take(wrong)
+
+
+@pytest.mark.parametrize("query", [None, 7, b"ranking", {"input": "ranking"}, ["ranking"]])
+async def test_a_query_that_is_no_text_is_refused(query):
+    """A chain that hands on its mapping is told so, in both twins, before anyone is asked."""
+    asked = []
+    nobody = RunnableLambda(asked.append)
+    retrievers = [
+        *around(nobody),
+        HybridRetriever.from_documents(corpus()),
+        MultiQueryRetriever(retriever=nobody, llm_chain=nobody, strict=True),
+        MultiQueryRetriever(retriever=nobody, llm_chain=nobody),
+        ParentChildRetriever.from_documents(corpus()),
+    ]
+    for retriever in retrievers:
+        with pytest.raises(InvalidParameterError, match="give a text"):
+            retriever.invoke(query)
+        with pytest.raises(InvalidParameterError, match="give a text"):
+            await retriever.ainvoke(query)
+    assert asked == []

@@ -302,3 +302,10 @@ def test_bad_settings_of_the_router_are_refused(wrong):
     steps, _ = classifier(LEAVE)
     with pytest.raises(InvalidParameterError):
         IntentRouter(**{"classifier": steps, "branches": {}, **wrong})
+
+
+def test_a_router_can_be_described():
+    """Servers and graphs ask for schemas of what goes in and comes out."""
+    router = IntentRouter(IntentClassifier(ScriptedModel("[]"), TREE), {})
+    assert router.get_output_jsonschema() == {"title": "IntentRouterOutput"}
+    assert router.get_graph().to_json()["nodes"]

@@ -203,6 +203,17 @@ def test_fallbacks_around_the_step_and_inside(step, way):
     assert right(WAYS[way](inside, FOLLOW_UP))
 
 
+@EACH_STEP
+def test_each_step_can_be_described(step):
+    """Servers and graphs ask for schemas of what goes in and comes out, also behind a chain."""
+    runnable, *_ = built(step)
+    beside = RunnablePassthrough.assign(given=runnable)
+    for described in (runnable, TermMapper({"k8s": "Kubernetes"}) | runnable, beside):
+        assert described.get_output_jsonschema()["title"]
+        assert described.get_input_jsonschema()["title"]
+        assert described.get_graph().to_json()["nodes"]
+
+
 def test_a_cancelled_question_stays_cancelled():
     """Cancellation is nobody's failure: it goes through, and no event is told."""
     heard, asked = [], asyncio.Event()
@@ -331,10 +342,14 @@ def test_keys_can_be_called_otherwise():
 
 @pytest.mark.parametrize(
     "value",
-    [{}, {"question": "x"}, {"input": 3}, 7, None, {"input": "x", "chat_history": "Human: hi"}],
+    [
+        *({}, {"question": "x"}, {"input": 3}, 7, None),
+        {"input": "x", "chat_history": "Human: hi"},
+        {"input": "x", "chat_history": [{"role": "tool", "content": "{}"}]},
+    ],
 )
 def test_what_is_no_question_is_refused(value):
-    """A missing key, a number, a history in one text: the message says what to give."""
+    """A missing key, a number, a history in one text or of half a message: it says what to give."""
     with pytest.raises(InvalidParameterError):
         QueryRewriter(ScriptedModel(COMPLETE)).invoke(value)
 
@@ -511,3 +526,15 @@ def test_terms_are_mapped_before_the_rewrite():
     model = ScriptedModel("Kubernetes price of Redis")
     assert (mapper | QueryRewriter(model)).invoke({**FOLLOW_UP, "input": "k8s price of it?"})
     assert "Kubernetes price of it?" in model.asked
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_terms_are_mapped_in_a_conversation_too(kind):
+    """The last message is mapped, those before it go on: the rewriter still sees them."""
+    model = ScriptedModel("Kubernetes price of Redis")
+    chain = TermMapper({"k8s": "Kubernetes"}) | QueryRewriter(model)
+    asked = [*TALK, HumanMessage("k8s price of it?")]
+    assert chain.invoke(kind(asked)) == "Kubernetes price of Redis"
+    assert "Kubernetes price of it?" in model.asked
+    assert "What is Redis?" in model.asked
+    assert asked[-1].content == "k8s price of it?"

@@ -159,6 +159,9 @@ def test_an_image_goes_to_whom_can_see():
     assert model.invoke("Hi", wants=["vision"]).text == "I see"
     with pytest.raises(InvalidParameterError, match="wants"):
         model.invoke("Hi", wants=["singing"])
+    for wrong in ("vision", 7):
+        with pytest.raises(InvalidParameterError, match="collection"):
+            model.invoke("Hi", wants=wrong)
 
 
 def test_settings_reach_every_candidate():
@@ -515,6 +518,8 @@ def test_an_object_comes_from_the_next_candidate(wrong):
     )
 
     structured = model.with_structured_output(City)
+    with pytest.raises(InvalidParameterError, match="collection"):
+        structured.invoke("Hi", wants="vision")
     assert structured.invoke("Hi") == City(name="Oslo")
     assert list(structured.stream("Hi"))[-1] == City(name="Oslo")
     assert model.snapshot()["candidates"][0]["calls"] == 2
@@ -540,3 +545,11 @@ async def test_objects_come_awaited_as_well():
     assert [each async for each in structured.astream("Hi")][-1] == City(name="Oslo")
     raw = model.with_structured_output(City, include_raw=True)
     assert [each async for each in raw.astream("Hi")][-1]["parsed"] == City(name="Oslo")
+
+
+@pytest.mark.parametrize("name", ["models", "candidates"])
+def test_one_model_is_no_list_of_models(name):
+    """It is refused by its own name, not by what it can be taken apart into."""
+    for wrong in (said("Hi"), 7):
+        with pytest.raises(InvalidParameterError, match=f"{type(wrong).__name__}.*give a list"):
+            RoutedChatModel(**{name: wrong})

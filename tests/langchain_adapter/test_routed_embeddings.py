@@ -80,7 +80,13 @@ def test_no_texts_ask_nobody(embed):
         ([Fixed(2, model="a"), Fixed(2, model="b")], {}, "vector space"),
         ([Fixed(2), object()], {}, "Embeddings"),
         ([], {}, "at least one"),
+        (Fixed(2), {}, "give a list"),
+        (7, {}, "give a list"),
         ([Fixed(2)], {"total_timeout": -1}, "total_timeout"),
+        ([Fixed(2)], {"dimensions": 0}, "at least 1"),
+        ([Fixed(2)], {"dimensions": -1}, "at least 1"),
+        ([Fixed(2)], {"dimensions": "2"}, "at least 1"),
+        ([Fixed(2)], {"dimensions": True}, "at least 1"),
     ],
 )
 def test_misuse_is_refused_at_construction(models, settings, said):

@@ -362,3 +362,11 @@ async def test_an_object_that_grows_is_begun_by_the_next_model():
                 [broken, scripted("b", *grown)], mid_stream="continue"
             ).stream_structured_predict(City, prompt)
         )
+
+
+@pytest.mark.parametrize("name", ["models", "candidates"])
+def test_one_model_is_no_list_of_models(name):
+    """It is refused by its own name, not by what it can be taken apart into."""
+    for wrong in (MockLLM(), 7):
+        with pytest.raises(InvalidParameterError, match=f"{type(wrong).__name__}.*give a list"):
+            RoutedLLM(**{name: wrong})
