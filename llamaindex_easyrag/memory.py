@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from contextvars import Context
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +9,7 @@ from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, SerializeAsAny
 from llama_index.core.memory import BaseMemory, Memory
 
-from easyrag_core import (
-    ConversationMemory,
-    InvalidParameterError,
-    MemoryState,
-    parse_summary,
-    report_degradation,
-)
+from easyrag_core import ConversationMemory, InvalidParameterError, NoteTaker
 from llamaindex_easyrag._conversation import chat_messages, spoken
 from llamaindex_easyrag._step import achat
 
@@ -27,7 +18,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.base.llms.types import ChatMessage
 
-    from easyrag_core import SummaryStep
+    from easyrag_core import MemoryState, Message
     from easyrag_core.events import EventHandler
 
 __all__ = ["SummarizedMemory"]
@@ -47,14 +38,8 @@ class SummarizedMemory(BaseMemory):
     window: int = Field(default=8, description="Messages that make a half of them due.")
 
     _llm: BaseLLM = PrivateAttr()
-    _notes: ConversationMemory = PrivateAttr()
+    _notes: NoteTaker = PrivateAttr()
     _prompt: Any = PrivateAttr(default=None)
-    _on_event: Any = PrivateAttr(default=None)
-    _state: MemoryState = PrivateAttr(default_factory=MemoryState)
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _working: bool = PrivateAttr(default=False)
-    _thread: threading.Thread | None = PrivateAttr(default=None)
-    _task: asyncio.Task[None] | None = PrivateAttr(default=None)
 
     def __init__(
         self,
@@ -80,17 +65,22 @@ class SummarizedMemory(BaseMemory):
         Raises:
             InvalidParameterError: A setting is not as above.
         """
-        given: Any = memory, llm, state
+        given: Any = memory, llm
         if not isinstance(given[0], BaseMemory):
             raise InvalidParameterError("memory", memory, "give a memory of LlamaIndex")
         if not isinstance(given[1], BaseLLM):
             raise InvalidParameterError("llm", llm, "give a model of LlamaIndex")
-        if not isinstance(given[2], MemoryState | None):
-            raise InvalidParameterError("state", state, "give a MemoryState or None")
-        notes = ConversationMemory(prompt, window=window)
+        conversation = ConversationMemory(prompt, window=window)
+
+        def ask(messages: Sequence[Message]) -> str:
+            return llm.chat(chat_messages(messages)).message.content or ""
+
+        async def aask(messages: Sequence[Message]) -> str:
+            return (await achat(llm, chat_messages(messages))).message.content or ""
+
+        notes = NoteTaker(conversation, ask=ask, aask=aask, state=state, on_event=on_event)
         super().__init__(memory=memory, window=window)  # type: ignore[call-arg]
-        self._llm, self._notes, self._on_event, self._prompt = llm, notes, on_event, prompt
-        self._state = MemoryState() if state is None else state
+        self._llm, self._notes, self._prompt = llm, notes, prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the notes; what runs in the background, and who listens, stays behind."""
@@ -102,7 +92,7 @@ class SummarizedMemory(BaseMemory):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        return {"window": self.window, "prompt": self._prompt, "state": self._state}
+        return {"window": self.window, "prompt": self._prompt, "state": self.state}
 
     @classmethod
     def class_name(cls) -> str:
@@ -126,7 +116,7 @@ class SummarizedMemory(BaseMemory):
     @property
     def state(self) -> MemoryState:
         """The notes, and how far they go; keep `state.to_dict()` beside the conversation."""
-        return self._state
+        return self._notes.state
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: A002 - theirs
         """Return what a prompt should hold: notes, if there are any, and the last messages.
@@ -173,17 +163,12 @@ class SummarizedMemory(BaseMemory):
             messages: The new messages, oldest first.
         """
         self.memory.put_messages(messages)
-        if (step := self._begun(self.get_all())) is not None:
-            self._thread = threading.Thread(target=self._summarize, args=(step,), daemon=True)
-            self._thread.start()
+        self._notes.begin(spoken(self.get_all()))
 
     async def aput_messages(self, messages: list[ChatMessage]) -> None:
         """Add messages, and take notes in a task where they are due."""
         await self.memory.aput_messages(messages)
-        if (step := self._begun(await self.aget_all())) is not None:
-            # Without the caller's context: the notes are no part of its trace.
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._asummarize(step), context=Context())
+        await self._notes.abegin(spoken(await self.aget_all()))
 
     def set(self, messages: list[ChatMessage]) -> None:
         """Replace every message; notes on others are forgotten when they are next read.
@@ -196,12 +181,12 @@ class SummarizedMemory(BaseMemory):
     def reset(self) -> None:
         """Forget messages and notes."""
         self.memory.reset()
-        self._state = MemoryState()
+        self._notes.forget()
 
     async def areset(self) -> None:
         """Forget messages and notes: the async twin of `reset`."""
         await self.memory.areset()
-        self._state = MemoryState()
+        self._notes.forget()
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for notes that a thread is taking; before a program ends, or in a test.
@@ -209,45 +194,14 @@ class SummarizedMemory(BaseMemory):
         Args:
             timeout: Seconds; `None` waits for ever.
         """
-        if self._thread is not None:
-            self._thread.join(timeout)
+        self._notes.join(timeout)
 
     async def ajoin(self) -> None:
         """Wait for notes that a task is taking."""
-        if self._task is not None:
-            await self._task
+        await self._notes.ajoin()
 
     def _shown(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        return chat_messages(self._notes.context(spoken(messages), self._state))
-
-    def _begun(self, messages: Sequence[ChatMessage]) -> SummaryStep | None:
-        """Return what is due, if nobody is at it."""
-        with self._lock:
-            step = None if self._working else self._notes.due(spoken(messages), self._state)
-            self._working = self._working or step is not None
-        return step
-
-    def _summarize(self, step: SummaryStep) -> None:
-        try:
-            reply = self._llm.chat(chat_messages(step.messages)).message.content or ""
-            self._state = parse_summary(reply, step, self._state, on_event=self._on_event)
-        except Exception as error:  # noqa: BLE001 - a model may fail in any way
-            self._failed(error)
-        finally:
-            self._working = False
-
-    async def _asummarize(self, step: SummaryStep) -> None:
-        try:
-            response = await achat(self._llm, chat_messages(step.messages))
-            reply = response.message.content or ""
-            self._state = parse_summary(reply, step, self._state, on_event=self._on_event)
-        except Exception as error:  # noqa: BLE001 - a model may fail in any way
-            self._failed(error)
-        finally:
-            self._working = False
-
-    def _failed(self, error: Exception) -> None:
-        report_degradation("memory", "the model failed", error=error, on_event=self._on_event)
+        return chat_messages(self._notes.context(spoken(messages)))
 
 
 def _restored(

@@ -34,6 +34,7 @@ from easyrag_core.query.memory import (
     SummaryStep,
     parse_summary,
 )
+from easyrag_core.query.note_taking import NoteTaker
 from easyrag_core.query.prompts import Message, PromptTemplate
 from easyrag_core.query.rewrite import Rewrite, RewritePrompt, needs_rewrite, parse_rewrite
 from easyrag_core.query.terms import Term, TermMap, TermMatch
@@ -57,6 +58,7 @@ __all__ = [
     "MemoryState",
     "Message",
     "MultiQueryPrompt",
+    "NoteTaker",
     "PromptTemplate",
     "Rewrite",
     "RewritePrompt",

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from typing_extensions import override
 
-from easyrag_core import (
-    ConversationMemory,
-    InvalidParameterError,
-    MemoryState,
-    parse_summary,
-    report_degradation,
-)
+from easyrag_core import ConversationMemory, InvalidParameterError, NoteTaker
 from langchain_easyrag.runnables._conversation import framework_messages, spoken
 from langchain_easyrag.runnables._model_call import ModelCall, check_model
 
@@ -26,7 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
-    from easyrag_core import SummaryStep
+    from easyrag_core import MemoryState, Message
     from easyrag_core.events import EventHandler
 
 __all__ = ["SummarizedChatHistory"]
@@ -83,22 +74,22 @@ class SummarizedChatHistory(BaseChatMessageHistory):
         if not isinstance(history, BaseChatMessageHistory):
             allowed = "give a BaseChatMessageHistory"
             raise InvalidParameterError("history", history, allowed)
-        if not isinstance(state, MemoryState | None):
-            raise InvalidParameterError("state", state, "give a MemoryState or None")
+        memory = ConversationMemory(prompt, window=window)
+        call = ModelCall(check_model(llm), memory.reply_schema, structured=structured)
+
+        def ask(messages: Sequence[Message]) -> str:
+            return call.ask(framework_messages(messages), {})
+
+        async def aask(messages: Sequence[Message]) -> str:
+            return await call.aask(framework_messages(messages), {})
+
         self._history = history
-        self._memory = ConversationMemory(prompt, window=window)
-        self._call = ModelCall(check_model(llm), self._memory.reply_schema, structured=structured)
-        self._on_event = on_event
-        self._state = MemoryState() if state is None else state
-        self._lock = threading.Lock()
-        self._working = False
-        self._thread: threading.Thread | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._notes = NoteTaker(memory, ask=ask, aask=aask, state=state, on_event=on_event)
 
     @property
     def state(self) -> MemoryState:
         """The notes, and how far they go; keep `state.to_dict()` beside the conversation."""
-        return self._state
+        return self._notes.state
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # theirs is an attribute
@@ -111,7 +102,7 @@ class SummarizedChatHistory(BaseChatMessageHistory):
         return self._shown(await self._history.aget_messages())
 
     def _shown(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-        return framework_messages(self._memory.context(spoken(messages), self._state))
+        return framework_messages(self._notes.context(spoken(messages)))
 
     @override
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
@@ -121,30 +112,25 @@ class SummarizedChatHistory(BaseChatMessageHistory):
             messages: The new messages.
         """
         self._history.add_messages(messages)
-        if (step := self._begun(self._history.messages)) is not None:
-            # Without the caller's context: the notes are no part of its run.
-            self._thread = threading.Thread(target=self._summarize, args=(step,), daemon=True)
-            self._thread.start()
+        self._notes.begin(spoken(self._history.messages))
 
     @override
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Add messages, and take notes in a task where they are due."""
         await self._history.aadd_messages(messages)
-        if (step := self._begun(await self._history.aget_messages())) is not None:
-            loop = asyncio.get_running_loop()
-            self._task = loop.create_task(self._asummarize(step), context=Context())
+        await self._notes.abegin(spoken(await self._history.aget_messages()))
 
     @override
     def clear(self) -> None:
         """Forget messages and notes."""
         self._history.clear()
-        self._state = MemoryState()
+        self._notes.forget()
 
     @override
     async def aclear(self) -> None:
         """Forget messages and notes: the async twin of `clear`."""
         await self._history.aclear()
-        self._state = MemoryState()
+        self._notes.forget()
 
     def join(self, timeout: float | None = None) -> None:
         """Wait for notes that a thread is taking; before a program ends, or in a test.
@@ -152,39 +138,8 @@ class SummarizedChatHistory(BaseChatMessageHistory):
         Args:
             timeout: The most seconds; `None` waits for ever.
         """
-        if self._thread is not None:
-            self._thread.join(timeout)
+        self._notes.join(timeout)
 
     async def ajoin(self) -> None:
         """Wait for notes that a task is taking."""
-        if self._task is not None:
-            await self._task
-
-    def _begun(self, messages: Sequence[BaseMessage]) -> SummaryStep | None:
-        """Return what is due, if nobody is at it."""
-        with self._lock:
-            step = None if self._working else self._memory.due(spoken(messages), self._state)
-            self._working = self._working or step is not None
-        return step
-
-    def _summarize(self, step: SummaryStep) -> None:
-        try:
-            self._learn(self._call.ask(framework_messages(step.messages), {}), step)
-        except Exception as error:  # noqa: BLE001 - a model may fail in any way
-            self._failed(error)
-        finally:
-            self._working = False
-
-    async def _asummarize(self, step: SummaryStep) -> None:
-        try:
-            self._learn(await self._call.aask(framework_messages(step.messages), {}), step)
-        except Exception as error:  # noqa: BLE001 - a model may fail in any way
-            self._failed(error)
-        finally:
-            self._working = False
-
-    def _learn(self, reply: str, step: SummaryStep) -> None:
-        self._state = parse_summary(reply, step, self._state, on_event=self._on_event)
-
-    def _failed(self, error: Exception) -> None:
-        report_degradation("memory", "the model failed", error=error, on_event=self._on_event)
+        await self._notes.ajoin()
