@@ -182,6 +182,7 @@ from easyrag_core.routing import (
     Permit,
     RoutingSnapshot,
     StreamReset,
+    VectorRouter,
     classify_failure,
 )
 from easyrag_core.telemetry import (
@@ -312,6 +313,7 @@ __all__ = [
     "TermMatch",
     "Tuning",
     "VectorIndex",
+    "VectorRouter",
     "WeightedQuery",
     "acompare",
     "all_of",

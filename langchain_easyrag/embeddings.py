@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
-from easyrag_core import DimensionMismatchError, InvalidParameterError, ModelCandidate, ModelRouter
-from easyrag_core.errors import check_count
+from easyrag_core import ModelCandidate, ModelRouter, VectorRouter
 from easyrag_core.routing.candidates import given_candidates
 from langchain_easyrag._members import model_name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from easyrag_core import CircuitBreaker, EventHandler, RoutingSnapshot
     from easyrag_core.routing.failures import Classifier
@@ -77,20 +75,15 @@ class RoutedEmbeddings(Embeddings):
             name_of=model_name_of,
             capabilities=lambda _: frozenset(),
         )
-        if dimensions is not None:
-            check_count("dimensions", dimensions, minimum=1)
-        if not same_model:
-            _check_one("model names", [model_name_of(each.model) for each in members])
-        told = [getattr(each.model, "dimensions", None) for each in members]
-        _check_one("numbers of dimensions", [dimensions, *told])
-        self._lock = threading.Lock()
-        self._dimensions = next((size for size in [dimensions, *told] if size), None)
         self._router = ModelRouter(
             members,
             breaker=breaker,
             total_timeout=total_timeout,
             classify=classify,
             on_event=on_event,
+        )
+        self._vectors = VectorRouter(
+            self._router, name_of=model_name_of, same_model=same_model, dimensions=dimensions
         )
 
     @property
@@ -108,55 +101,19 @@ class RoutedEmbeddings(Embeddings):
 
     @override
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return self._ask(lambda model: model.embed_documents(texts), len(texts))
+        return self._vectors.call(lambda model: model.embed_documents(texts), len(texts))
 
     @override
     def embed_query(self, text: str) -> list[float]:
-        return self._ask(lambda model: [model.embed_query(text)], 1)[0]
+        return self._vectors.call(lambda model: [model.embed_query(text)], 1)[0]
 
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        return await self._aask(lambda model: model.aembed_documents(texts), len(texts))
+        return await self._vectors.acall(lambda model: model.aembed_documents(texts), len(texts))
 
     @override
     async def aembed_query(self, text: str) -> list[float]:
         async def ask(model: Embeddings) -> list[list[float]]:
             return [await model.aembed_query(text)]
 
-        return (await self._aask(ask, 1))[0]
-
-    def _ask(
-        self, embed: Callable[[Embeddings], list[list[float]]], size: int
-    ) -> list[list[float]]:
-        def run(candidate: ModelCandidate[Embeddings]) -> list[list[float]]:
-            return self._checked(embed(candidate.model), size, candidate.name)
-
-        return self._router.call(run) if size else []
-
-    async def _aask(
-        self, embed: Callable[[Embeddings], Awaitable[list[list[float]]]], size: int
-    ) -> list[list[float]]:
-        async def run(candidate: ModelCandidate[Embeddings]) -> list[list[float]]:
-            return self._checked(await embed(candidate.model), size, candidate.name)
-
-        return await self._router.acall(run) if size else []
-
-    def _checked(self, vectors: list[list[float]], size: int, name: str) -> list[list[float]]:
-        """Refuse vectors of another space, and answers that are short of some."""
-        if len(vectors) != size:
-            raise ValueError(f"{name!r} gave {len(vectors)} vectors for {size} texts")
-        # Of two members that are asked at the same time, one settles it.
-        with self._lock:
-            expected = self._dimensions or len(vectors[0])
-            for vector in vectors:
-                if len(vector) != expected or not expected:
-                    raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
-            self._dimensions = expected
-        return vectors
-
-
-def _check_one(what: str, told: Sequence[Any]) -> None:
-    known = {each for each in told if each is not None}
-    if len(known) > 1:
-        allowed = f"their {what} differ; members share one vector space, so give one model only"
-        raise InvalidParameterError("models", sorted(map(str, known)), allowed)
+        return (await self._vectors.acall(ask, 1))[0]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 # LlamaIndex and pydantic read the annotations, so that what they name is there at run time.
 # ruff: noqa: TC003
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import Field, PrivateAttr
@@ -14,19 +13,15 @@ from typing_extensions import override
 
 from easyrag_core import (
     CircuitBreaker,
-    DimensionMismatchError,
     InvalidParameterError,
     ModelCandidate,
     ModelRouter,
     RoutingSnapshot,
+    VectorRouter,
 )
-from easyrag_core.errors import check_count
 from easyrag_core.routing.candidates import given_candidates
 from llamaindex_easyrag._members import check_names, model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
 
 __all__ = ["RoutedEmbeddings"]
 
@@ -78,8 +73,7 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
     """Is told the router's events."""
 
     _router: ModelRouter[BaseEmbedding] = PrivateAttr()
-    _size: int | None = PrivateAttr(default=None)
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _vectors: VectorRouter[BaseEmbedding] = PrivateAttr()
 
     def __init__(
         self,
@@ -114,10 +108,16 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
             classify=kwargs.get("classify"),
             on_event=kwargs.get("on_event"),
         )
-        size = _checked_size(members, kwargs)
+        vectors = VectorRouter(
+            router,
+            name_of=model_name_of,
+            same_model=kwargs.get("same_model", False),
+            dimensions=kwargs.get("dimensions"),
+        )
+        _check_bare(members)
         fields = {**_common(members), **kwargs, "candidates": members}
         super().__init__(**fields)
-        self._router, self._size = router, size
+        self._router, self._vectors = router, vectors
 
     @classmethod
     @override
@@ -139,92 +139,49 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
 
     @override
     def _get_query_embedding(self, query: str) -> list[float]:
-        return self._ask(lambda model: [model._get_query_embedding(query)], 1)[0]
+        return self._vectors.call(lambda model: [model._get_query_embedding(query)], 1)[0]
 
     @override
     async def _aget_query_embedding(self, query: str) -> list[float]:
         async def ask(model: BaseEmbedding) -> list[list[float]]:
             return [await model._aget_query_embedding(query)]
 
-        return (await self._aask(ask, 1))[0]
+        return (await self._vectors.acall(ask, 1))[0]
 
     @override
     def _get_text_embedding(self, text: str) -> list[float]:
-        return self._ask(lambda model: [model._get_text_embedding(text)], 1)[0]
+        return self._vectors.call(lambda model: [model._get_text_embedding(text)], 1)[0]
 
     @override
     async def _aget_text_embedding(self, text: str) -> list[float]:
         async def ask(model: BaseEmbedding) -> list[list[float]]:
             return [await model._aget_text_embedding(text)]
 
-        return (await self._aask(ask, 1))[0]
+        return (await self._vectors.acall(ask, 1))[0]
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._ask(lambda model: model._get_text_embeddings(texts), len(texts))
+        return self._vectors.call(lambda model: model._get_text_embeddings(texts), len(texts))
 
     @override
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await self._aask(lambda model: model._aget_text_embeddings(texts), len(texts))
-
-    def _ask(
-        self, embed: Callable[[BaseEmbedding], list[list[float]]], count: int
-    ) -> list[list[float]]:
-        def run(candidate: ModelCandidate[BaseEmbedding]) -> list[list[float]]:
-            return self._checked(embed(candidate.model), count, candidate.name)
-
-        return self._router.call(run) if count else []
-
-    async def _aask(
-        self, embed: Callable[[BaseEmbedding], Awaitable[list[list[float]]]], count: int
-    ) -> list[list[float]]:
-        async def run(candidate: ModelCandidate[BaseEmbedding]) -> list[list[float]]:
-            return self._checked(await embed(candidate.model), count, candidate.name)
-
-        return await self._router.acall(run) if count else []
-
-    def _checked(self, vectors: list[list[float]], count: int, name: str) -> list[list[float]]:
-        """Refuse vectors of another space, and answers that are short of some."""
-        if len(vectors) != count:
-            raise ValueError(f"{name!r} gave {len(vectors)} vectors for {count} texts")
-        with self._lock:
-            expected = self._size or len(vectors[0])
-            for vector in vectors:
-                if len(vector) != expected or not expected:
-                    raise DimensionMismatchError(expected, len(vector), f"a vector of {name!r}")
-            self._size = expected
-        return vectors
+        return await self._vectors.acall(
+            lambda model: model._aget_text_embeddings(texts), len(texts)
+        )
 
     @override
     def __getstate__(self) -> dict[str, Any]:
         """Hand over the settled dimensions as if they had been known."""
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "dimensions": self._size}}
+        return {**state, "__dict__": {**state["__dict__"], "dimensions": self._vectors.dimensions}}
 
 
-def _checked_size(
-    members: Sequence[ModelCandidate[BaseEmbedding]], given: dict[str, Any]
-) -> int | None:
-    """Take the number of dimensions that is told, and refuse members of several models."""
-    dimensions = given.get("dimensions")
-    if dimensions is not None:
-        check_count("dimensions", dimensions, minimum=1)
-    if not given.get("same_model", False):
-        _check_one("model names", [model_name_of(each.model) for each in members])
-    told = [getattr(each.model, "dimensions", None) for each in members]
-    _check_one("numbers of dimensions", [dimensions, *told])
+def _check_bare(members: Sequence[ModelCandidate[BaseEmbedding]]) -> None:
+    """Refuse members with a cache or a limiter of their own: neither would be used."""
     for each in members:
         if each.model.embeddings_cache is not None or each.model.rate_limiter is not None:
             allowed = "give its cache and its rate limiter to RoutedEmbeddings instead"
             raise InvalidParameterError("models", each.name, allowed)
-    return next((size for size in [dimensions, *told] if size), None)
-
-
-def _check_one(what: str, told: Sequence[Any]) -> None:
-    known = {each for each in told if each is not None}
-    if len(known) > 1:
-        allowed = f"their {what} differ; members share one vector space, so give one model only"
-        raise InvalidParameterError("models", sorted(map(str, known)), allowed)
 
 
 def _common(members: Sequence[ModelCandidate[BaseEmbedding]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from easyrag_core.routing.failures import (
 from easyrag_core.routing.metrics import CandidateMetrics, RoutingSnapshot
 from easyrag_core.routing.router import ModelRouter
 from easyrag_core.routing.streams import DeltaReader, StreamReset
+from easyrag_core.routing.vectors import VectorRouter
 
 __all__ = [
     "COUNTED_KINDS",
@@ -33,6 +34,7 @@ __all__ = [
     "RoutingSnapshot",
     "StateChange",
     "StreamReset",
+    "VectorRouter",
     "classify_failure",
     "ordered_candidates",
     "retry_after_of",
