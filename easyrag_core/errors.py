@@ -26,7 +26,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "AllChannelsFailedError",
@@ -43,6 +43,7 @@ __all__ = [
     "StreamInterruptedError",
     "check_choice",
     "check_count",
+    "check_names",
     "check_number",
     "check_timeout",
 ]
@@ -344,6 +345,28 @@ def check_number(name: str, value: object, *, allowed: str = "give a number") ->
     if math.isnan(number):
         raise InvalidParameterError(name, value, allowed)
     return number
+
+
+def check_names(
+    given: Mapping[str, object], known: Collection[str], *, shown: Iterable[str] | None = None
+) -> None:
+    """Refuse settings that there are not, where a framework would leave them out without a word.
+
+    Args:
+        given: The arguments by name.
+        known: The names that there are.
+        shown: Those that the message lists; all of `known`, if not given.
+
+    Raises:
+        InvalidParameterError: For the first name that is unknown.
+
+    >>> check_names({"k": 3}, {"k", "weights"})
+    """
+    for name, value in given.items():
+        if name not in known:
+            listed = ", ".join(sorted(known if shown is None else shown))
+            allowed = f"there is no such setting, only {listed}"
+            raise InvalidParameterError(name, value, allowed)
 
 
 def check_timeout(timeout: float | None, *, name: str = "timeout") -> None:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_timeout
+from easyrag_core.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_names,
+    check_timeout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -44,10 +50,7 @@ def check_settings(
         InvalidParameterError: A name is unknown, a number is out of range, or a word is none of
             those allowed.
     """
-    for name in given.keys() - set(known):
-        names = {*known, *taken}.difference(internal)
-        allowed = "there is no such setting, only " + ", ".join(sorted(names))
-        raise InvalidParameterError(name, given[name], allowed)
+    check_names(given, known, shown={*known, *taken}.difference(internal))
     for name in _COUNTS:
         if given.get(name) is not None:
             check_count(name, given[name])

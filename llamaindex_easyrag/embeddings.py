@@ -19,8 +19,9 @@ from easyrag_core import (
     RoutingSnapshot,
     VectorRouter,
 )
+from easyrag_core.errors import check_names
 from easyrag_core.routing.candidates import given_candidates
-from llamaindex_easyrag._members import check_names, model_name_of
+from llamaindex_easyrag._members import model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
 
 __all__ = ["RoutedEmbeddings"]
@@ -93,7 +94,7 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
             InvalidParameterError: The members are not one model as far as can be told, or a
                 setting is not as above.
         """
-        check_names(kwargs, known=type(self).model_fields)
+        check_names(kwargs, type(self).model_fields)
         members: tuple[ModelCandidate[BaseEmbedding], ...] = given_candidates(
             models,
             candidates,

@@ -32,9 +32,10 @@ from easyrag_core import (
     ModelRouter,
     RoutingSnapshot,
 )
+from easyrag_core.errors import check_names
 from easyrag_core.routing.candidates import given_candidates
 from easyrag_core.routing.failures import COUNTED_KINDS, MOVING_KINDS
-from llamaindex_easyrag._members import check_names, model_name_of
+from llamaindex_easyrag._members import model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
 from llamaindex_easyrag.llms._asking import Asking
 from llamaindex_easyrag.llms._calls import (
@@ -144,7 +145,7 @@ class RoutedLLM(Rebuilt, FunctionCallingLLM):
         Raises:
             InvalidParameterError: A setting is not as above.
         """
-        check_names(kwargs, known=type(self).model_fields)
+        check_names(kwargs, type(self).model_fields)
         members = given_candidates(
             models, candidates, kind=LLM, name_of=model_name_of, capabilities=capabilities_of
         )
