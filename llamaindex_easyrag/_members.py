@@ -1,4 +1,4 @@
-"""The names of the models that a router is given, and of its settings."""
+"""The names of the models that a router is given."""
 
 from __future__ import annotations
 
