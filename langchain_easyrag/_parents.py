@@ -10,8 +10,9 @@ from langchain_core.runnables import run_in_executor
 from langchain_core.stores import BaseStore
 
 from easyrag_core import ChunkNotFoundError, ChunkStore, HybridIndex, InvalidParameterError
+from easyrag_core.plans import adriven, driven
 from easyrag_core.ranking.expansion import expand_to_parents
-from easyrag_core.ranking.merging import MergedItem, adriven, driven, merge_by_reading
+from easyrag_core.ranking.merging import MergedItem, merge_by_reading
 from langchain_easyrag._convert import (
     document_of_chunk,
     facts_of,

@@ -11,7 +11,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index_instrumentation import get_dispatcher
 
 from easyrag_core import ChunkStore, InvalidParameterError
-from easyrag_core.ranking.merging import adriven, driven
+from easyrag_core.plans import adriven, driven
 from llamaindex_easyrag._convert import node_from_chunk, storable_chunks
 from llamaindex_easyrag._families import Families, Family, children_of, parent_of
 

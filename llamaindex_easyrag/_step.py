@@ -16,6 +16,7 @@ from llama_index_instrumentation import get_dispatcher
 from easyrag_core import InvalidParameterError, report_degradation
 from easyrag_core.errors import check_choice
 from easyrag_core.pipeline import in_thread
+from easyrag_core.plans import adriven, driven
 from llamaindex_easyrag.events import QueryStepEvent
 
 if TYPE_CHECKING:
@@ -83,40 +84,38 @@ class QueryStep(PromptMixin):
         return {"strict": self._strict, "on_event": self._on_event}
 
     def _drive(self, plan: Plan[Out], question: str) -> Out:
-        reply: str | None = None
         calls = 0
-        while True:
-            try:
-                request = plan.send(reply)
-            except StopIteration as done:
-                result: Out = done.value
-                self._ended(result, question, calls)
-                return result
+
+        def answer(request: Request) -> str | None:
+            nonlocal calls
             calls += 1
             try:
                 llm = self._model()
-                reply = _text(llm.chat(self._prompting.messages(*request, llm)))
+                return _text(llm.chat(self._prompting.messages(*request, llm)))
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
-                reply = None
+                return None
+
+        result: Out = driven(plan, answer)
+        self._ended(result, question, calls)
+        return result
 
     async def _adrive(self, plan: Plan[Out], question: str) -> Out:
-        reply: str | None = None
         calls = 0
-        while True:
-            try:
-                request = plan.send(reply)
-            except StopIteration as done:
-                result: Out = done.value
-                self._ended(result, question, calls)
-                return result
+
+        async def answer(request: Request) -> str | None:
+            nonlocal calls
             calls += 1
             try:
                 llm = self._model()
-                reply = _text(await achat(llm, self._prompting.messages(*request, llm)))
+                return _text(await achat(llm, self._prompting.messages(*request, llm)))
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
-                reply = None
+                return None
+
+        result: Out = await adriven(plan, answer)
+        self._ended(result, question, calls)
+        return result
 
     def _model(self) -> BaseLLM:
         return Settings.llm if self._llm is None else self._llm

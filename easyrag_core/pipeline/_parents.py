@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from easyrag_core.errors import check_count
+from easyrag_core.plans import driven
 from easyrag_core.ranking.expansion import expand_to_parents
-from easyrag_core.ranking.merging import auto_merge, driven, merge_by_reading
+from easyrag_core.ranking.merging import auto_merge, merge_by_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

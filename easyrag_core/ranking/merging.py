@@ -10,12 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from easyrag_core.errors import InvalidParameterError, check_choice, check_number
+from easyrag_core.plans import driven
 from easyrag_core.ranking._hits import existing, pair_of
 from easyrag_core.ranking._sums import total
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from easyrag_core.types import Hit
 
 __all__ = [
@@ -23,9 +22,7 @@ __all__ = [
     "MergePlan",
     "MergedItem",
     "ParentOf",
-    "adriven",
     "auto_merge",
-    "driven",
     "merge_by_reading",
 ]
 
@@ -123,14 +120,7 @@ def auto_merge(
         "readable": partial(existing, exists),
     }
     questions = _questions(hits, merge_threshold=merge_threshold, score=score)
-    told: Any = None
-    while True:
-        try:
-            about, ids = questions.send(told)
-        except StopIteration as done:
-            items: list[MergedItem] = done.value
-            return items
-        told = answers[about](ids)
+    return driven(questions, lambda question: answers[question.about](question.ids))
 
 
 def merge_by_reading(
@@ -183,61 +173,6 @@ def merge_by_reading(
             for id_, item in found.items():
                 known[id_], children[id_] = family_of(item)
         told = {"parents": known, "children": children, "readable": read}[about]
-
-
-def driven(
-    plan: MergePlan[T], read: Callable[[list[str]], Mapping[str, T]]
-) -> tuple[list[MergedItem], dict[str, T]]:
-    """Drive a plan of `merge_by_reading` with a store that answers at once.
-
-    Args:
-        plan: A new plan.
-        read: Ids to what is there of them.
-
-    Returns:
-        The items, and everything that was read.
-
-    >>> plan = merge_by_reading([("a", 0.9)], {}, family_of=lambda family: family)
-    >>> [item.id for item in driven(plan, lambda ids: {})[0]]
-    ['a']
-    """
-    found: Any = None
-    while True:
-        try:
-            ids = plan.send(found)
-        except StopIteration as done:
-            items, content = done.value
-            return items, content
-        found = read(ids)
-
-
-async def adriven(
-    plan: MergePlan[T], read: Callable[[list[str]], Awaitable[Mapping[str, T]]]
-) -> tuple[list[MergedItem], dict[str, T]]:
-    """Drive a plan of `merge_by_reading` with a store to wait for: the async twin of `driven`.
-
-    Args:
-        plan: A new plan.
-        read: Ids to what is there of them.
-
-    Returns:
-        The items, and everything that was read.
-
-    >>> import asyncio
-    >>> async def read(ids):
-    ...     return {"P": (None, ["a", "b"])}
-    >>> plan = merge_by_reading([("a", 0.9)], {"a": "P"}, family_of=lambda family: family)
-    >>> [item.id for item in asyncio.run(adriven(plan, read))[0]]
-    ['P']
-    """
-    found: Any = None
-    while True:
-        try:
-            ids = plan.send(found)
-        except StopIteration as done:
-            items, content = done.value
-            return items, content
-        found = await read(ids)
 
 
 class _Question(NamedTuple):

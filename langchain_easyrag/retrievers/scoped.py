@@ -18,6 +18,7 @@ from easyrag_core import (
     filter_to_dict,
 )
 from easyrag_core.errors import check_count
+from easyrag_core.plans import adriven, driven
 from langchain_easyrag._convert import facts_of, with_facts
 from langchain_easyrag._given import as_documents, is_listing
 from langchain_easyrag._settings import check_settings
@@ -160,14 +161,11 @@ class ScopedRetriever(ParentRetriever):
         conditions: Any = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        plan, answer = self._plan(k, conditions), None
-        while True:
-            try:
-                call = plan.send(answer)
-            except StopIteration as done:
-                return list(done.value)
+        def answer(call: _Asking) -> Any:
             config = child_config(parent_config, run_manager, call.tag)
-            answer = call.runnable.invoke(query, config, **call.arguments)
+            return call.runnable.invoke(query, config, **call.arguments)
+
+        return list(driven(self._plan(k, conditions), answer))
 
     @override
     async def _aget_relevant_documents(
@@ -179,14 +177,11 @@ class ScopedRetriever(ParentRetriever):
         conditions: Any = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        plan, answer = self._plan(k, conditions), None
-        while True:
-            try:
-                call = plan.send(answer)
-            except StopIteration as done:
-                return list(done.value)
+        async def answer(call: _Asking) -> Any:
             config = child_config(parent_config, run_manager, call.tag)
-            answer = await call.runnable.ainvoke(query, config, **call.arguments)
+            return await call.runnable.ainvoke(query, config, **call.arguments)
+
+        return list(await adriven(self._plan(k, conditions), answer))
 
     def _plan(self, k: int | None, conditions: Any) -> Generator[_Asking, Any, list[Document]]:
         """All that a search is, but for the waiting."""

@@ -12,6 +12,7 @@ from typing_extensions import override
 from easyrag_core import report_degradation
 from easyrag_core.errors import check_choice, check_count
 from easyrag_core.events import EventHandler  # noqa: TC001 - pydantic reads it
+from easyrag_core.plans import adriven, driven
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.runnables._conversation import Asked, asked_in
 from langchain_easyrag.runnables._model_call import ModelCall, check_model, check_structured
@@ -139,30 +140,26 @@ class QueryStep(RunnableSerializable[Any, Out], Generic[Out]):
         return result
 
     def _driven(self, plan: Plan[Any], config: Any) -> Any:
-        reply: str | None = None
-        while True:
+        def answer(asked: tuple[ModelCall, Any]) -> str | None:
+            call, request = asked
             try:
-                call, request = plan.send(reply)
-            except StopIteration as done:
-                return done.value
-            try:
-                reply = call.ask(request, config)
+                return call.ask(request, config)
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
-                reply = None
+                return None
+
+        return driven(plan, answer)
 
     async def _adriven(self, plan: Plan[Any], config: Any) -> Any:
-        reply: str | None = None
-        while True:
+        async def answer(asked: tuple[ModelCall, Any]) -> str | None:
+            call, request = asked
             try:
-                call, request = plan.send(reply)
-            except StopIteration as done:
-                return done.value
-            try:
-                reply = await call.aask(request, config)
+                return await call.aask(request, config)
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
-                reply = None
+                return None
+
+        return await adriven(plan, answer)
 
     def _failed(self, error: Exception) -> None:
         report_degradation(

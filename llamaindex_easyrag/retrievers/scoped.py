@@ -10,6 +10,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 
 from easyrag_core import FilterPolicy, InvalidParameterError, filter_to_dict
 from easyrag_core.errors import check_count
+from easyrag_core.plans import adriven, driven
 from llamaindex_easyrag._facts import scored_node
 from llamaindex_easyrag.filters import FilterExtractor
 from llamaindex_easyrag.query_transforms._transform import bundle_of
@@ -128,25 +129,13 @@ class ScopedRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         drawn = None if self._extractor is None else self._extractor.extract(query_bundle)
-        plan = self._plan(drawn)
-        found: list[NodeWithScore] | None = None
-        while True:
-            try:
-                retriever = plan.send(found)
-            except StopIteration as done:
-                return list(done.value)
-            found = retriever.retrieve(bundle_of(query_bundle))
+        return driven(self._plan(drawn), lambda one: one.retrieve(bundle_of(query_bundle)))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         drawn = None if self._extractor is None else await self._extractor.aextract(query_bundle)
-        plan = self._plan(drawn)
-        found: list[NodeWithScore] | None = None
-        while True:
-            try:
-                retriever = plan.send(found)
-            except StopIteration as done:
-                return list(done.value)
-            found = await aretrieved(retriever, bundle_of(query_bundle))
+        return await adriven(
+            self._plan(drawn), lambda one: aretrieved(one, bundle_of(query_bundle))
+        )
 
     # An index node leads to an object, and whatever that finds would come out unfiltered. The
     # source has followed those that it found; what they gave is filtered here.

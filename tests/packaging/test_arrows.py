@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CORE, LANGCHAIN, LLAMAINDEX = PACKAGES
 
-_GROUND = frozenset({"errors", "types", "text"})
+_GROUND = frozenset({"errors", "types", "text", "plans"})
 _LEVEL_1 = frozenset(
     {"chunking", "ranking", "filters", "routing", "tools", "evaluation", "testing"}
 ) | {"explanation", "files", "telemetry"}
