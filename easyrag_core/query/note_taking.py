@@ -64,8 +64,8 @@ class NoteTaker:
         given: object = state
         if not isinstance(given, MemoryState | None):
             raise InvalidParameterError("state", state, "give a MemoryState or None")
-        self.memory = memory
-        self.state = MemoryState() if state is None else state
+        self.memory: ConversationMemory = memory
+        self.state: MemoryState = MemoryState() if state is None else state
         self._ask = ask
         self._aask = aask
         self._on_event = on_event
