@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.callbacks.manager import AsyncRunManager
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["SILENT", "ChildRuns", "nested_in", "runs_in"]
 
 _Manager: TypeAlias = CallbackManager | AsyncCallbackManager
+
+# LangGraph's word for runs whose messages are not to be shown. A candidate is read ahead of what
+# is given on: its end, with the whole answer, may be told before our first token.
+_UNSHOWN: Final = "nostream"
 
 
 class _Nested:
@@ -196,6 +200,6 @@ def _children(source: Any, parent: UUID, kind: type[_Manager], config: RunnableC
     }
     handlers: list[Any] = [heard.get(id(each), each) for each in source.inheritable_handlers]
     manager = kind(handlers=handlers, inheritable_handlers=[*handlers], parent_run_id=parent)
-    manager.add_tags(source.inheritable_tags)
+    manager.add_tags([*source.inheritable_tags, _UNSHOWN])
     manager.add_metadata(source.inheritable_metadata)
     return ChildRuns({**config, "callbacks": manager}, heard)

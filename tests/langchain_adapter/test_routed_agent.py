@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
@@ -17,6 +20,7 @@ from langchain_easyrag import RoutedChatModel  # noqa: E402
 from tests.langchain_adapter.listener import Listener  # noqa: E402
 from tests.langchain_adapter.routed import http_clients, openai_model  # noqa: E402
 from tests.openai_server import (  # noqa: E402
+    PATIENT,
     OpenAIServer,
     Reply,
     Status,
@@ -106,6 +110,33 @@ def test_an_agent_streams_each_token_once(http):
             for message, _ in agent.stream(QUESTION, stream_mode="messages")
             if message.type == "AIMessageChunk"
         ]
+        assert "".join(parts) == "It is sunny in Oslo"
+
+
+class SlowEars(BaseCallbackHandler):
+    """Hears a token of the model's own run only when a candidate has come to its end."""
+
+    run_inline = True
+
+    def __init__(self):
+        self.over = threading.Event()
+
+    def on_chat_model_start(self, serialized, messages, *, metadata, **kwargs):
+        self.over.clear()
+
+    def on_llm_new_token(self, token, **kwargs):
+        assert self.over.wait(PATIENT)
+
+    def on_llm_end(self, response, **kwargs):
+        self.over.set()
+
+
+def test_an_agent_streams_each_token_once_however_far_a_candidate_is_ahead(http):
+    """The candidate's run has ended, with the whole answer, before a token of ours is heard."""
+    with OpenAIServer(Status(500)) as bad, OpenAIServer(calling) as good:
+        agent = agents.create_agent(routed(bad, good, http), [weather])
+        stream = agent.stream(QUESTION, {"callbacks": [SlowEars()]}, stream_mode="messages")
+        parts = [message.text for message, _ in stream if message.type == "AIMessageChunk"]
         assert "".join(parts) == "It is sunny in Oslo"
 
 
