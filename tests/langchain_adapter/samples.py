@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 WAIT = 10.0
 """Seconds after which a test that waits for an event has failed."""
 
+WHOLE_GRAPH = {"hnsw": {"max_neighbors": 64, "ef_construction": 400}}
+"""Chroma's index with room for all neighbours: built by several threads, it may else lose a few
+of its passages, one search in a hundred."""
+
 PASSAGES = (
     ("rrf", "Reciprocal rank fusion joins several rankings of one query."),
     ("mmr", "Maximal marginal relevance trades relevance of a ranking for novelty."),

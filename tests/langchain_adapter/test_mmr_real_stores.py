@@ -24,6 +24,7 @@ from langchain_easyrag._vectors import stored_vectors
 from langchain_easyrag.retrievers._by_vector import by_vector
 from tests.langchain_adapter.samples import (
     WAIT,
+    WHOLE_GRAPH,
     ListRetriever,
     RunsSeen,
     WordEmbeddings,
@@ -56,7 +57,12 @@ def chroma(model):
     from langchain_chroma import Chroma
 
     client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
-    store = Chroma(client=client, collection_name=f"c{uuid.uuid4().hex}", embedding_function=model)
+    store = Chroma(
+        client=client,
+        collection_name=f"c{uuid.uuid4().hex}",
+        embedding_function=model,
+        collection_configuration=WHOLE_GRAPH,
+    )
     store.add_documents(documents(), ids=ids(documents()))
     return store
 

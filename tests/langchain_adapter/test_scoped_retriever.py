@@ -44,7 +44,7 @@ from tests.langchain_adapter.query_samples import (
     ScriptedModel,
     conditions,
 )
-from tests.langchain_adapter.samples import ListRetriever, WordEmbeddings
+from tests.langchain_adapter.samples import WHOLE_GRAPH, ListRetriever, WordEmbeddings
 
 EACH_WAY = pytest.mark.parametrize("way", WAYS)
 
@@ -73,7 +73,12 @@ def documents():
 
 def chroma(given):
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
-    store = Chroma(f"c{uuid.uuid4().hex}", WordEmbeddings(), client=client)
+    store = Chroma(
+        f"c{uuid.uuid4().hex}",
+        WordEmbeddings(),
+        client=client,
+        collection_configuration=WHOLE_GRAPH,
+    )
     store.add_documents(given)
     return store
 
