@@ -22,11 +22,12 @@ says what was given, what is allowed and what to do.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 __all__ = [
     "AllChannelsFailedError",
@@ -345,6 +346,53 @@ def check_number(name: str, value: object, *, allowed: str = "give a number") ->
     if math.isnan(number):
         raise InvalidParameterError(name, value, allowed)
     return number
+
+
+def check_text(name: str, value: object) -> str:
+    """Return `value` if it is a string.
+
+    Args:
+        name: The parameter's name, for the message.
+        value: What the caller gave.
+
+    Returns:
+        The same text.
+
+    Raises:
+        InvalidParameterError: For anything else.
+
+    >>> check_text("query", "order 66")
+    'order 66'
+    """
+    if not isinstance(value, str):
+        raise InvalidParameterError(name, value, "give a text")
+    return value
+
+
+def check_texts(name: str, values: object) -> list[str]:
+    """Return texts as a list of its own.
+
+    Args:
+        name: The parameter's name, for the message.
+        values: What the caller gave.
+
+    Returns:
+        The same texts.
+
+    Raises:
+        InvalidParameterError: For one string, which would be read as its letters, for nothing to
+            iterate over, or for what is no string.
+
+    >>> check_texts("texts", ("a", "b"))
+    ['a', 'b']
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidParameterError(name, values, "give a list of texts")
+    listed = list(values)
+    for number, value in enumerate(listed):
+        if not isinstance(value, str):
+            check_text(f"{name}[{number}]", value)
+    return listed
 
 
 def check_names(

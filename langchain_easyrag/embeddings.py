@@ -101,19 +101,19 @@ class RoutedEmbeddings(Embeddings):
 
     @override
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return self._vectors.call(lambda model: model.embed_documents(texts), len(texts))
+        return self._vectors.call(lambda model, given: model.embed_documents(given), texts)
 
     @override
     def embed_query(self, text: str) -> list[float]:
-        return self._vectors.call(lambda model: [model.embed_query(text)], 1)[0]
+        return self._vectors.call(lambda model, _: [model.embed_query(text)], [text])[0]
 
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        return await self._vectors.acall(lambda model: model.aembed_documents(texts), len(texts))
+        return await self._vectors.acall(lambda model, given: model.aembed_documents(given), texts)
 
     @override
     async def aembed_query(self, text: str) -> list[float]:
-        async def ask(model: Embeddings) -> list[list[float]]:
+        async def ask(model: Embeddings, _: list[str]) -> list[list[float]]:
             return [await model.aembed_query(text)]
 
-        return (await self._vectors.acall(ask, 1))[0]
+        return (await self._vectors.acall(ask, [text]))[0]

@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatMessage
+from pydantic import BaseModel
 
 from easyrag_core import InvalidParameterError, Message
 
 if TYPE_CHECKING:
     from easyrag_core.query import PromptTemplate
 
-__all__ = ["chat_messages", "said_in", "spoken", "template_messages"]
+__all__ = ["chat_messages", "given_messages", "said_in", "spoken", "template_messages"]
 
 
 def spoken(history: Any) -> list[Message]:
@@ -29,11 +30,28 @@ def spoken(history: Any) -> list[Message]:
     """
     if history is None:
         return []
-    listed = list(history) if isinstance(history, Iterable) else [history]
-    for message in listed:
-        if not isinstance(message, ChatMessage):
-            raise InvalidParameterError("chat_history", message, "give a list of ChatMessage")
+    listed = given_messages("chat_history", history)
     return [Message(said.role.value, said.content) for said in listed if said.content]
+
+
+def given_messages(name: str, messages: Any) -> list[ChatMessage]:
+    """Return messages that a caller gave as a list of its own.
+
+    Args:
+        name: The argument's name, for the message.
+        messages: What was given.
+
+    Returns:
+        The same messages.
+
+    Raises:
+        InvalidParameterError: It is one message, or no list of chat messages.
+    """
+    several = isinstance(messages, Iterable) and not isinstance(messages, BaseModel)
+    listed: list[Any] = list(messages) if several else [None]
+    if not all(isinstance(message, ChatMessage) for message in listed):
+        raise InvalidParameterError(name, messages, "give a list of ChatMessage")
+    return listed
 
 
 def chat_messages(messages: Iterable[Message]) -> list[ChatMessage]:

@@ -140,34 +140,34 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
 
     @override
     def _get_query_embedding(self, query: str) -> list[float]:
-        return self._vectors.call(lambda model: [model._get_query_embedding(query)], 1)[0]
+        return self._vectors.call(lambda model, _: [model._get_query_embedding(query)], [query])[0]
 
     @override
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        async def ask(model: BaseEmbedding) -> list[list[float]]:
+        async def ask(model: BaseEmbedding, _: list[str]) -> list[list[float]]:
             return [await model._aget_query_embedding(query)]
 
-        return (await self._vectors.acall(ask, 1))[0]
+        return (await self._vectors.acall(ask, [query]))[0]
 
     @override
     def _get_text_embedding(self, text: str) -> list[float]:
-        return self._vectors.call(lambda model: [model._get_text_embedding(text)], 1)[0]
+        return self._vectors.call(lambda model, _: [model._get_text_embedding(text)], [text])[0]
 
     @override
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        async def ask(model: BaseEmbedding) -> list[list[float]]:
+        async def ask(model: BaseEmbedding, _: list[str]) -> list[list[float]]:
             return [await model._aget_text_embedding(text)]
 
-        return (await self._vectors.acall(ask, 1))[0]
+        return (await self._vectors.acall(ask, [text]))[0]
 
     @override
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return self._vectors.call(lambda model: model._get_text_embeddings(texts), len(texts))
+        return self._vectors.call(lambda model, given: model._get_text_embeddings(given), texts)
 
     @override
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await self._vectors.acall(
-            lambda model: model._aget_text_embeddings(texts), len(texts)
+            lambda model, given: model._aget_text_embeddings(given), texts
         )
 
     @override

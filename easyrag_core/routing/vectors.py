@@ -5,10 +5,15 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from easyrag_core.errors import DimensionMismatchError, InvalidParameterError, check_count
+from easyrag_core.errors import (
+    DimensionMismatchError,
+    InvalidParameterError,
+    check_count,
+    check_texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from easyrag_core.routing.candidates import ModelCandidate
     from easyrag_core.routing.router import ModelRouter
@@ -28,7 +33,7 @@ class VectorRouter(Generic[M]):
     >>> from easyrag_core import ModelCandidate, ModelRouter
     >>> places = [ModelCandidate("one", [0.0, 1.0, 2.0]), ModelCandidate("two", [0.5, 1.0])]
     >>> vectors = VectorRouter(ModelRouter(places), name_of=lambda model: None, dimensions=2)
-    >>> vectors.call(lambda model: [model], 1)
+    >>> vectors.call(lambda model, texts: [model], ["a text"])
     [[0.5, 1.0]]
     """
 
@@ -68,45 +73,52 @@ class VectorRouter(Generic[M]):
         """How many dimensions the vectors have, once it is known."""
         return self._dimensions
 
-    def call(self, embed: Callable[[M], list[list[float]]], count: int) -> list[list[float]]:
+    def call(
+        self, embed: Callable[[M, list[str]], list[list[float]]], texts: Iterable[str]
+    ) -> list[list[float]]:
         """Get vectors.
 
         Args:
-            embed: Asks a model.
-            count: How many vectors it is to give; for 0 nobody is asked.
+            embed: Asks a model for the vectors of texts.
+            texts: The texts; without any nobody is asked.
 
         Returns:
-            (count, d) vectors of the first candidate that gives them.
+            (n, d) vectors of the first candidate that gives them, one per text.
 
         Raises:
+            InvalidParameterError: `texts` is no list of texts. No candidate is to blame for it.
             Exception: As `ModelRouter.call`.
         """
+        listed = check_texts("texts", texts)
 
         def run(candidate: ModelCandidate[M]) -> list[list[float]]:
-            return self._checked(embed(candidate.model), count, candidate.name)
+            return self._checked(embed(candidate.model, listed), len(listed), candidate.name)
 
-        return self._router.call(run) if count else []
+        return self._router.call(run) if listed else []
 
     async def acall(
-        self, embed: Callable[[M], Awaitable[list[list[float]]]], count: int
+        self, embed: Callable[[M, list[str]], Awaitable[list[list[float]]]], texts: Iterable[str]
     ) -> list[list[float]]:
         """Get vectors: the async twin of `call`.
 
         Args:
-            embed: Asks a model.
-            count: How many vectors it is to give; for 0 nobody is asked.
+            embed: Asks a model for the vectors of texts.
+            texts: The texts; without any nobody is asked.
 
         Returns:
-            (count, d) vectors of the first candidate that gives them.
+            (n, d) vectors of the first candidate that gives them, one per text.
 
         Raises:
+            InvalidParameterError: `texts` is no list of texts. No candidate is to blame for it.
             Exception: As `ModelRouter.acall`.
         """
+        listed = check_texts("texts", texts)
 
         async def run(candidate: ModelCandidate[M]) -> list[list[float]]:
-            return self._checked(await embed(candidate.model), count, candidate.name)
+            vectors = await embed(candidate.model, listed)
+            return self._checked(vectors, len(listed), candidate.name)
 
-        return await self._router.acall(run) if count else []
+        return await self._router.acall(run) if listed else []
 
     def _checked(self, vectors: list[list[float]], count: int, name: str) -> list[list[float]]:
         """Refuse vectors of another space, and answers that are short of some."""

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - LangChain r
 from typing import Any, Final
 
 from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import convert_to_messages
+from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from typing_extensions import override
 
-from easyrag_core import DeltaReader, ModelCandidate, StreamReset
+from easyrag_core import DeltaReader, InvalidParameterError, ModelCandidate, StreamReset
+from langchain_easyrag._given import is_listing
 from langchain_easyrag.chat_models._reading import is_blank
 from langchain_easyrag.chat_models._requests import given_wants
 
@@ -75,7 +78,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
             yield part
 
     def _ask(self, asked: LanguageModelInput, config: RunnableConfig, **kwargs: Any) -> Any:
-        route, settings = _parted(kwargs)
+        asked, (route, settings) = _given(asked), _parted(kwargs)
 
         def run(candidate: ModelCandidate[Any]) -> Any:
             return self.forms[candidate.name].invoke(asked, config, **settings)
@@ -83,7 +86,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
         return self.router.call(run, is_blank=self._is_blank, **route)
 
     async def _aask(self, asked: LanguageModelInput, config: RunnableConfig, **kwargs: Any) -> Any:
-        route, settings = _parted(kwargs)
+        asked, (route, settings) = _given(asked), _parted(kwargs)
 
         def run(candidate: ModelCandidate[Any]) -> Any:
             return self.forms[candidate.name].ainvoke(asked, config, **settings)
@@ -93,7 +96,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
     def _parts(
         self, inputs: Iterator[LanguageModelInput], config: RunnableConfig, **kwargs: Any
     ) -> Iterator[Any]:
-        [asked], (route, settings) = inputs, _parted(kwargs)
+        [asked], (route, settings) = map(_given, inputs), _parted(kwargs)
 
         def opened(candidate: ModelCandidate[Any], _: str) -> Any:
             return self.forms[candidate.name].stream(asked, config, **settings)
@@ -105,7 +108,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
     async def _aparts(
         self, inputs: AsyncIterator[LanguageModelInput], config: RunnableConfig, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        [asked], (route, settings) = [each async for each in inputs], _parted(kwargs)
+        [asked], (route, settings) = [_given(each) async for each in inputs], _parted(kwargs)
 
         def opened(candidate: ModelCandidate[Any], _: str) -> Any:
             return self.forms[candidate.name].astream(asked, config, **settings)
@@ -116,6 +119,15 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
 
     def _is_blank(self, answer: Any) -> bool:
         return is_blank(answer["raw"]) if self.include_raw else answer is None
+
+
+def _given(asked: Any) -> LanguageModelInput:
+    """Return what a chat model can be asked; no candidate is to blame for anything else."""
+    if isinstance(asked, str | PromptValue):
+        return asked
+    if not is_listing(asked):
+        raise InvalidParameterError("input", asked, "give a text, messages or a PromptValue")
+    return convert_to_messages(asked)
 
 
 def _parted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -22,6 +22,7 @@ from easyrag_core import (
     parse_judgement,
     resolve_clarification,
 )
+from easyrag_core.errors import check_texts
 from langchain_easyrag.runnables._model_call import ModelCall, check_model
 from langchain_easyrag.runnables._prompting import QUESTION, Prompting
 from langchain_easyrag.runnables._step import QueryStep
@@ -169,6 +170,7 @@ class IntentClassifier(QueryStep[IntentDecision]):
         return resolve_clarification(clarification, reply, self.tree)
 
     def _plan_of(self, questions: Sequence[str]) -> Plan[list[IntentDecision]]:
+        questions = check_texts("questions", questions)
         messages = self._intents.messages(questions)
         if not messages or all(not q.strip() or is_small_talk(q) for q in questions):
             return [IntentDecision(question) for question in questions]

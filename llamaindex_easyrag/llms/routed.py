@@ -32,9 +32,10 @@ from easyrag_core import (
     ModelRouter,
     RoutingSnapshot,
 )
-from easyrag_core.errors import check_names
+from easyrag_core.errors import check_names, check_text
 from easyrag_core.routing.candidates import given_candidates
 from easyrag_core.routing.failures import COUNTED_KINDS, MOVING_KINDS
+from llamaindex_easyrag._conversation import given_messages
 from llamaindex_easyrag._members import model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
 from llamaindex_easyrag.llms._asking import Asking
@@ -360,11 +361,11 @@ def _chat(
 ) -> tuple[Call[ChatResponse], dict[str, Any]]:
     route, settings = parted(given)
     # A stream is opened later, when the caller's list may have grown.
-    return ChatCall([*messages], settings), route
+    return ChatCall(given_messages("messages", messages), settings), route
 
 
 def _completion(
     prompt: str, given: dict[str, Any], *, formatted: bool
 ) -> tuple[Call[CompletionResponse], dict[str, Any]]:
     route, settings = parted(given)
-    return CompletionCall(prompt, settings, formatted=formatted), route
+    return CompletionCall(check_text("prompt", prompt), settings, formatted=formatted), route

@@ -105,8 +105,9 @@ def test_sub_questions_share_one_call(way):
         found = asyncio.run(steps.aclassify(questions))
     assert [decision.best.id for decision in found] == ["leave", "orders"]
     assert model.calls == 1
-    with pytest.raises(InvalidParameterError):
-        steps.classify("one text")
+    for wrong in ("one text", 5, None, ["one", None]):
+        with pytest.raises(InvalidParameterError, match="questions"):
+            steps.classify(wrong)
 
 
 def test_three_hundred_leaves_make_a_bounded_prompt():

@@ -548,6 +548,23 @@ async def test_objects_come_awaited_as_well():
     assert [each async for each in raw.astream("Hi")][-1]["parsed"] == City(name="Oslo")
 
 
+@pytest.mark.parametrize("asked", [None, 5, {"question": "Hi"}])
+async def test_what_no_model_can_be_asked_is_no_failure_of_a_model(asked):
+    """It is refused in all forms, and the circuit stays closed for all others."""
+    model = RoutedChatModel([said("never", kind=Former)])
+    for form in (model, model.with_structured_output(City)):
+        for _ in range(3):
+            with pytest.raises(ValueError, match=r"input=.* give a text|Invalid input type"):
+                form.invoke(asked)
+            with pytest.raises(ValueError, match=r"input=.* give a text|Invalid input type"):
+                list(form.stream(asked))
+            with pytest.raises(ValueError, match=r"input=.* give a text|Invalid input type"):
+                await form.ainvoke(asked)
+            with pytest.raises(ValueError, match=r"input=.* give a text|Invalid input type"):
+                [each async for each in form.astream(asked)]
+    assert model.snapshot()["candidates"][0]["calls"] == 0
+
+
 @pytest.mark.parametrize("name", ["models", "candidates"])
 def test_one_model_is_no_list_of_models(name):
     """It is refused by its own name, not by what it can be taken apart into."""

@@ -67,6 +67,26 @@ def test_the_second_answers_for_the_first(embed, embed_query):
     assert embeddings.snapshot()["candidates"][0]["state"] == "open"
 
 
+@pytest.mark.parametrize("texts", [None, 5, "abc", ["a", 5], [None]])
+def test_what_is_no_list_of_texts_is_no_failure_of_a_member(embed, embed_query, texts):
+    """It is refused, and opens no circuit."""
+    member = Fixed(2)
+    embeddings = RoutedEmbeddings([member])
+    for _ in range(5):
+        with pytest.raises(InvalidParameterError, match=r"give a (list of )?text"):
+            embed(embeddings, texts)
+        with pytest.raises(InvalidParameterError, match="give a text"):
+            embed_query(embeddings, 5)
+    assert member.calls == 0
+    assert embeddings.snapshot()["candidates"][0]["state"] == "closed"
+
+
+def test_texts_may_come_one_by_one(embed):
+    """From a generator, also for the member that is asked second."""
+    found = embed(RoutedEmbeddings([dead(), Fixed(2)]), (text for text in "abc"))
+    assert len(found) == 3
+
+
 def test_no_texts_ask_nobody(embed):
     """As there is nothing to embed."""
     first = dead()

@@ -244,6 +244,37 @@ async def test_a_limiter_is_asked_once_for_a_request():
     assert asked == ["sync", "sync", "async", "async"]
 
 
+@pytest.mark.parametrize("given", [None, 5, "Hi", ["Hi"], [None], ChatMessage(content="Hi")])
+async def test_what_is_no_conversation_is_no_failure_of_a_model(given):
+    """It is refused, nobody is asked, and the circuit stays closed for all others."""
+    llm = RoutedLLM([scripted("a", "one")])
+    for _ in range(3):
+        with pytest.raises(InvalidParameterError, match=r"messages=.* give a list of ChatMessage"):
+            llm.chat(given)
+        with pytest.raises(InvalidParameterError, match="messages"):
+            llm.stream_chat(given)
+        with pytest.raises(InvalidParameterError, match="messages"):
+            await llm.achat(given)
+        with pytest.raises(InvalidParameterError, match="messages"):
+            await llm.astream_chat(given)
+    assert llm.snapshot()["candidates"][0]["calls"] == 0
+    assert llm.snapshot()["candidates"][0]["state"] == "closed"
+
+
+@pytest.mark.parametrize("given", [None, 5, b"Hi", ["Hi"]])
+async def test_what_is_no_prompt_is_no_failure_of_a_model(given):
+    """In all four forms."""
+    llm = RoutedLLM([scripted("a", "one")])
+    for _ in range(3):
+        for ask in (llm.complete, llm.stream_complete):
+            with pytest.raises(InvalidParameterError, match=r"prompt=.* give a text"):
+                ask(given)
+        for ask in (llm.acomplete, llm.astream_complete):
+            with pytest.raises(InvalidParameterError, match=r"prompt=.* give a text"):
+                await ask(given)
+    assert llm.snapshot()["candidates"][0]["state"] == "closed"
+
+
 # Traces
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from easyrag_core._progress import with_progress
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import check_count, check_texts
 from easyrag_core.index.analyzer._workers import reading, tasks
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def analyze_all(
         MissingDependencyError: For a progress bar without tqdm.
     """
     workers = 1 if processes is None else check_count("processes", processes, minimum=1)
-    listed = _checked(texts)
+    listed = check_texts("texts", texts)
     if sum(map(len, listed)) < pool_from:
         workers = 1
     terms = _terms(analyzer, listed, workers)
@@ -56,11 +55,3 @@ def _terms(analyzer: Analyzer, texts: list[str], workers: int) -> Iterator[list[
     with reading(analyzer, workers) as read:
         for numbered in read(tasks(texts)):
             yield from numbered.lists()
-
-
-def _checked(texts: Any) -> list[str]:
-    several = isinstance(texts, Iterable) and not isinstance(texts, str)
-    listed = list(texts) if several else []
-    if not several or not all(isinstance(text, str) for text in listed):
-        raise InvalidParameterError("texts", texts, "give a list of texts")
-    return listed

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from easyrag_core.errors import InvalidParameterError
+from easyrag_core.errors import InvalidParameterError, check_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["Documents", "strings"]
+__all__ = ["Documents"]
 
 _BATCH_DOCUMENTS: Final = 8192
 _BATCH_CHARACTERS: Final = 1 << 22
@@ -47,8 +46,10 @@ class Documents(NamedTuple):
         Raises:
             InvalidParameterError: For different lengths, or values that are no strings.
         """
-        listed_ids, listed = strings("ids", ids), strings("texts", texts)
-        others = {name: strings(f"fields[{name!r}]", its) for name, its in (fields or {}).items()}
+        listed_ids, listed = check_texts("ids", ids), check_texts("texts", texts)
+        others = {
+            name: check_texts(f"fields[{name!r}]", its) for name, its in (fields or {}).items()
+        }
         for name, values in (("texts", listed), *others.items()):
             if len(values) != len(listed_ids):
                 given = f"{len(listed_ids)} ids and {len(values)} texts"
@@ -97,25 +98,3 @@ class Documents(NamedTuple):
             [self.texts[row] for row in rows],
             {name: [its[row] for row in rows] for name, its in self.fields.items()},
         )
-
-
-def strings(name: str, values: Iterable[str]) -> list[str]:
-    """Return several strings as a list.
-
-    Args:
-        name: The parameter's name, for the message.
-        values: The strings.
-
-    Returns:
-        A list of its own.
-
-    Raises:
-        InvalidParameterError: For one string, nothing to iterate over, or what is no string.
-    """
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidParameterError(name, values, "give a list of strings")
-    listed = list(values)
-    for value in listed:
-        if not isinstance(value, str):
-            raise InvalidParameterError(name, value, "give strings")
-    return listed

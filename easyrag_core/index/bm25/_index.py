@@ -7,12 +7,18 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from easyrag_core.errors import ChunkNotFoundError, InvalidParameterError, check_count
+from easyrag_core.errors import (
+    ChunkNotFoundError,
+    InvalidParameterError,
+    check_count,
+    check_text,
+    check_texts,
+)
 from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
 from easyrag_core.index.analyzer._reading import query_terms
 from easyrag_core.index.bm25 import _persistence
-from easyrag_core.index.bm25._documents import Documents, strings
+from easyrag_core.index.bm25._documents import Documents
 from easyrag_core.index.bm25._explaining import explain
 from easyrag_core.index.bm25._fields import check_known, checked_weights
 from easyrag_core.index.bm25._filter import accepted_documents
@@ -177,7 +183,7 @@ class BM25Index:
         Raises:
             InvalidParameterError: For a single string instead of several ids, or other values.
         """
-        gone = strings("ids", ids)
+        gone = check_texts("ids", ids)
         with self._writing:
             places = list(filter(None, map(self._snapshot.find, dict.fromkeys(gone))))
             if places:
@@ -215,7 +221,7 @@ class BM25Index:
             InvalidParameterError: For a query that is no text, a negative k, or a filter or
                 params of another kind.
         """
-        asked = strings("query", [query])
+        asked = [check_text("query", query)]
         return self.search_batch(asked, k, filter=filter, params=params)[0]
 
     def search_batch(
@@ -240,7 +246,7 @@ class BM25Index:
         Raises:
             InvalidParameterError: As for `search`.
         """
-        asked = strings("queries", queries)
+        asked = check_texts("queries", queries)
         wanted = check_count("k", k)
         snapshot = self._snapshot
         searcher = Searcher.of(snapshot, checked_params(params) or self._params)
@@ -272,7 +278,7 @@ class BM25Index:
             ChunkNotFoundError: If there is no such document.
             InvalidParameterError: For a query or an id that is no text, or params of another kind.
         """
-        [id_] = strings("id", [id])
+        id_ = check_text("id", id)
         chosen, snapshot = checked_params(params) or self._params, self._snapshot
         place = snapshot.find(id_)
         if place is None:

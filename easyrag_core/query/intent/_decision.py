@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.errors import InvalidParameterError, check_count, check_number, check_texts
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._reply import read_json, visible_text
 from easyrag_core.query.history import text_key
@@ -163,8 +163,7 @@ def parse_intents(
     >>> parse_intents("I do not know", tree, ["?"])[0].outcome
     'abstain'
     """
-    if isinstance(questions, str):
-        raise InvalidParameterError("questions", questions, "give a list of texts")
+    questions = check_texts("questions", questions)
     rules = rules or IntentRules()
     leaves = {leaf.id: leaf for leaf in tree.leaves}
     value = read_json(visible_text(reply), lambda found: _has_scores(found, leaves))

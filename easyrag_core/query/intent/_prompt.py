@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import InvalidParameterError, check_count, check_texts
 from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import CLASSIFY, JUDGE
@@ -98,8 +98,7 @@ class IntentPrompt:
         Raises:
             InvalidParameterError: For one text instead of a list.
         """
-        if isinstance(questions, str):
-            raise InvalidParameterError("questions", questions, "give a list of texts")
+        questions = check_texts("questions", questions)
         if not self._tree.leaves or not questions:
             return []
         return self._templates[prompt_language(questions[0])].messages(self.variables(questions))
