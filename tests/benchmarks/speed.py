@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from easyrag_core.errors import MissingDependencyError
-from tests.benchmarks import _markdown
+from tests.benchmarks import _markdown, _routing
 from tests.benchmarks._code import code, code_nodes
 from tests.benchmarks._corpora import corpus, without_separators, word_windows
 from tests.benchmarks._timing import Row, interleaved, megabytes, table
@@ -381,6 +381,7 @@ CONTESTS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "analysis": analysis,
     "bm25": bm25,
     "pipeline": pipeline,
+    "routing": _routing.first_token,
 }
 
 
