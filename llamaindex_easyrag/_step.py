@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.instrumentation.events.exception import ExceptionEvent
@@ -28,21 +28,35 @@ if TYPE_CHECKING:
     from easyrag_core.events import EventHandler
     from llamaindex_easyrag._prompting import Prompting
 
-__all__ = ["Plan", "QueryStep", "Request", "achat"]
+__all__ = ["Plan", "QueryStep", "Request", "achat", "checked_llm"]
 
 _dispatcher = get_dispatcher(__name__)
 
 Out = TypeVar("Out")
 
-Request: TypeAlias = tuple[str, "Mapping[str, str]"]
-"""A question, which chooses the language, and what fills the placeholders."""
+
+class Request(NamedTuple):
+    """What a step asks a model.
+
+    Attributes:
+        prompting: How it is worded.
+        question: Chooses the language.
+        variables: What fills the placeholders.
+        llm: Who is asked, where it is not the step's own model.
+    """
+
+    prompting: Prompting
+    question: str
+    variables: Mapping[str, str]
+    llm: BaseLLM | None = None
+
 
 Plan: TypeAlias = Generator[Request, str | None, Out]
 """Gives each request, is sent the reply or `None` for a failed call, ends with the result."""
 
 
 class QueryStep(PromptMixin):
-    """Asks a model at most once, and goes on without it where it fails."""
+    """Asks a model, and goes on without it where it fails."""
 
     step: ClassVar[str] = ""
     _prompting: Prompting
@@ -62,10 +76,7 @@ class QueryStep(PromptMixin):
             InvalidParameterError: A setting is not as above.
         """
         super().__init__()
-        given: Any = llm
-        if given is not None and not isinstance(given, BaseLLM):
-            raise InvalidParameterError("llm", llm, "give a model of LlamaIndex, or None")
-        self._llm = llm
+        self._llm = checked_llm("llm", llm)
         self._strict = check_choice("on_error", on_error, ("fallback", "raise")) == "raise"
         self._on_event = on_event
 
@@ -90,8 +101,8 @@ class QueryStep(PromptMixin):
             nonlocal calls
             calls += 1
             try:
-                llm = self._model()
-                return _text(llm.chat(self._prompting.messages(*request, llm)))
+                llm = request.llm or self._model()
+                return _text(llm.chat(_messages(request, llm)))
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
                 return None
@@ -107,8 +118,8 @@ class QueryStep(PromptMixin):
             nonlocal calls
             calls += 1
             try:
-                llm = self._model()
-                return _text(await achat(llm, self._prompting.messages(*request, llm)))
+                llm = request.llm or self._model()
+                return _text(await achat(llm, _messages(request, llm)))
             except Exception as error:  # noqa: BLE001 - a model may fail in any way
                 self._failed(error)
                 return None
@@ -135,6 +146,28 @@ class QueryStep(PromptMixin):
     def _told(self, result: Any) -> Iterable[str]:
         """What an event tells of a result."""
         raise NotImplementedError
+
+
+def checked_llm(name: str, given: Any) -> BaseLLM | None:
+    """Return what was given as a model, or `None`.
+
+    Args:
+        name: The parameter's name, for the message.
+        given: What the caller gave.
+
+    Returns:
+        The same.
+
+    Raises:
+        InvalidParameterError: It is no model.
+    """
+    if given is not None and not isinstance(given, BaseLLM):
+        raise InvalidParameterError(name, given, "give a model of LlamaIndex, or None")
+    return given
+
+
+def _messages(request: Request, llm: BaseLLM) -> list[ChatMessage]:
+    return request.prompting.messages(request.question, request.variables, llm)
 
 
 def _text(response: Any) -> str:

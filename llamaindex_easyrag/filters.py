@@ -25,7 +25,7 @@ from easyrag_core import (
     parse_filters,
 )
 from llamaindex_easyrag._prompting import QUESTION, Prompting, core_wording
-from llamaindex_easyrag._step import QueryStep
+from llamaindex_easyrag._step import QueryStep, Request
 from llamaindex_easyrag.query_transforms._transform import bundle_of
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ class FilterExtractor(QueryStep):
         prompt = self._extraction
         if not prompt.needed or not question.strip() or is_small_talk(question):
             return ExtractedConditions()
-        reply = yield question, {**prompt.variables(question), "query_str": question}
+        told = {**prompt.variables(question), "query_str": question}
+        reply = yield Request(self._prompting, question, told)
         if reply is None:
             return ExtractedConditions()
         return parse_filters(reply, self._policy, **self._reading)

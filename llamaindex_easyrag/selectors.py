@@ -12,17 +12,20 @@ from easyrag_core import (
     IntentPrompt,
     IntentTree,
     InvalidParameterError,
+    JudgePrompt,
     is_small_talk,
     parse_intents,
+    parse_judgement,
 )
 from easyrag_core.errors import check_choice
-from llamaindex_easyrag._prompting import Prompting, core_wording
-from llamaindex_easyrag._step import QueryStep
+from llamaindex_easyrag._prompting import QUESTION, Prompting, core_wording
+from llamaindex_easyrag._step import QueryStep, Request, checked_llm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.base.llms.base import BaseLLM
+    from llama_index.core.prompts import BasePromptTemplate
     from llama_index.core.schema import QueryBundle
     from llama_index.core.tools.types import ToolMetadata
 
@@ -38,9 +41,11 @@ class IntentSelector(QueryStep, BaseSelector):
 
     Without a tree the tools' names and descriptions are the topics. With one, a topic leads to
     the tool that it, or a node above it, names as `tool` or `collection`, or whose id is the
-    tool's name. One call of a model at most; none for a single tool. Replies that name what is
-    not there are never followed: where no topic fits, or the model fails, all tools are chosen,
-    or as `on_abstain` says.
+    tool's name. One call lists the topics that fit; a second one, by a judge, is made only where
+    two come close; none is made for a single tool. Where the judge cannot tell, or two topics
+    come closer still, the tools of all that fit are chosen. Replies that name what is not there
+    are never followed: where no topic fits, or the model fails, all tools are chosen, or as
+    `on_abstain` says.
     """
 
     step: ClassVar[str] = "intent"
@@ -54,6 +59,8 @@ class IntentSelector(QueryStep, BaseSelector):
         multi: bool = True,
         rules: IntentRules | None = None,
         candidates: int = 40,
+        judge: BaseLLM | None = None,
+        judge_prompt: Any = None,
         on_abstain: str = "all",
         on_error: str = "fallback",
         on_event: EventHandler | None = None,
@@ -68,6 +75,8 @@ class IntentSelector(QueryStep, BaseSelector):
             multi: Whether more than one tool may be chosen where several topics fit.
             rules: From scores to a decision.
             candidates: The most topics that a model is shown.
+            judge: Who decides between two topics that come close; `llm`, if not given.
+            judge_prompt: The judge's template, with `{topics}`, and `{question}` or `{query_str}`.
             on_abstain: Where no topic fits: `"all"` chooses every tool, `"first"` the first,
                 `"raise"` raises a `ValueError`.
             on_error: `"fallback"` goes on without the model, `"raise"` raises its error.
@@ -84,6 +93,12 @@ class IntentSelector(QueryStep, BaseSelector):
         known = IntentPrompt(IntentTree() if tree is None else tree, **self._wording)
         self._prompting = Prompting(
             "intent_prompt", known.templates, prompt, ("questions",), ("topics",)
+        )
+        self._judge = checked_llm("judge", judge)
+        self._verdict = {"template": core_wording(judge_prompt)}
+        verdict = JudgePrompt(IntentTree(), **self._verdict)
+        self._judging = Prompting(
+            "judge_prompt", verdict.templates, judge_prompt, QUESTION, ("topics",)
         )
         self._tree = tree
         self._multi = multi
@@ -130,10 +145,28 @@ class IntentSelector(QueryStep, BaseSelector):
     def _plan(self, tree: IntentTree, question: str) -> Plan[IntentDecision]:
         if not tree.leaves or not question.strip() or is_small_talk(question):
             return IntentDecision(question)
-        reply = yield question, IntentPrompt(tree, **self._wording).variables([question])
+        told = IntentPrompt(tree, **self._wording).variables([question])
+        reply = yield Request(self._prompting, question, told)
         if reply is None:
             return IntentDecision(question)
-        return parse_intents(reply, tree, [question], rules=self._rules, **self._reading)[0]
+        found = parse_intents(reply, tree, [question], rules=self._rules, **self._reading)
+        return (yield from self._judged(tree, found[0]))
+
+    def _judged(self, tree: IntentTree, decision: IntentDecision) -> Plan[IntentDecision]:
+        if decision.outcome != "judge":
+            return decision
+        told = JudgePrompt(tree, **self._verdict).variables(decision)
+        told["query_str"] = decision.question
+        reply = yield Request(self._judging, decision.question, told, self._judge)
+        return parse_judgement(reply, decision, tree, **self._reading)
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return self._prompting.shown() | self._judging.shown()
+
+    def _update_prompts(self, prompts: dict[str, Any]) -> None:
+        of_judge = {name: told for name, told in prompts.items() if name.startswith("judge_prompt")}
+        self._judging.update(of_judge)
+        super()._update_prompts({n: told for n, told in prompts.items() if n not in of_judge})
 
     def _told(self, result: IntentDecision) -> list[str]:
         return [match.node.id for match in result.matches]

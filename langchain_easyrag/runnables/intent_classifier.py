@@ -197,6 +197,4 @@ class IntentClassifier(QueryStep[IntentDecision]):
             self._judge_call,
             self._judging.request(messages, self._verdict.variables(decision), decision.question),
         )
-        # A judge that failed has been reported: the user decides.
-        reading = self._reading if reply is not None else {}
-        return parse_judgement(reply or '{"ask": true}', decision, self.tree, **reading)
+        return parse_judgement(reply, decision, self.tree, **self._reading)

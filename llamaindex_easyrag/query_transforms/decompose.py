@@ -13,6 +13,7 @@ from easyrag_core import (
     split_questions,
 )
 from llamaindex_easyrag._prompting import HISTORY, QUESTION, Prompting, core_wording
+from llamaindex_easyrag._step import Request
 from llamaindex_easyrag.query_transforms._transform import (
     ModelTransform,
     transformed,
@@ -135,10 +136,8 @@ class QueryDecomposeTransform(ModelTransform):
         if not question.strip() or is_small_talk(question):
             return Decomposition(question, (question,))
         window = prompt.window(question, history)
-        reply = yield (
-            question,
-            with_history(prompt.variables(question, history), question, window),
-        )
+        told = with_history(prompt.variables(question, history), question, window)
+        reply = yield Request(self._prompting, question, told)
         most = prompt.max_questions
         if reply is None:
             parts = split_questions(question, max_questions=most)

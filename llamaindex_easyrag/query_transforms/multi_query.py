@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from easyrag_core import MultiQueryPrompt, is_small_talk, parse_queries
 from llamaindex_easyrag._prompting import COUNT, QUESTION, Prompting, core_wording
+from llamaindex_easyrag._step import Request
 from llamaindex_easyrag.query_transforms._transform import ModelTransform, transformed
 
 if TYPE_CHECKING:
@@ -90,10 +91,8 @@ class MultiQueryTransform(ModelTransform):
         if prompt.count == 1 or not question.strip() or is_small_talk(question):
             return [question]
         variables = prompt.variables(question)
-        reply = yield (
-            question,
-            {**variables, "query_str": question, "num_queries": variables["count"]},
-        )
+        told = {**variables, "query_str": question, "num_queries": variables["count"]}
+        reply = yield Request(self._prompting, question, told)
         if reply is None:
             return [question]
         return parse_queries(reply, question, count=prompt.count, **self._reading)

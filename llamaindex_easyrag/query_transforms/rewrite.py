@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from easyrag_core import RewritePrompt, parse_rewrite
 from llamaindex_easyrag._prompting import HISTORY, QUESTION, Prompting, core_wording
+from llamaindex_easyrag._step import Request
 from llamaindex_easyrag.query_transforms._transform import (
     ModelTransform,
     transformed,
@@ -116,7 +117,7 @@ class QueryRewriteTransform(ModelTransform):
             return question
         window = prompt.window(question, history)
         told = with_history(prompt.variables(question, history), question, window)
-        reply = yield question, told
+        reply = yield Request(self._prompting, question, told)
         if reply is None:
             return question
         return parse_rewrite(reply, question, history=window, **self._reading).query

@@ -7,6 +7,7 @@ import json
 
 import pytest
 from llama_index.core.base.base_selector import BaseSelector
+from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngine
 from llama_index.core.retrievers import RouterRetriever
 from llama_index.core.tools import QueryEngineTool, RetrieverTool, ToolMetadata
@@ -40,6 +41,24 @@ def scores(**given):
     return json.dumps([{"id": name, "score": score} for name, score in given.items()])
 
 
+def in_turn(*replies):
+    """A model that says one after the other, or raises it."""
+    left = iter(replies)
+
+    def say(_):
+        reply = next(left)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    return say
+
+
+CLEAR = scores(hr=0.9, law=0.1)
+JUDGED = scores(law=0.9, hr=0.65)
+CLOSE = scores(law=0.9, hr=0.85)
+
+
 def both(selector, query="How many days off?", tools=TOOLS):
     """What the sync and the async form choose: the same."""
     first = selector.select(tools, query)
@@ -62,6 +81,52 @@ def test_several_tools_may_fit():
     decision = IntentSelector(llm).decide(TOOLS, "contracts")
     assert decision.outcome == "ask"
     assert [option.id for option in decision.clarification.options] == ["law", "hr"]
+
+
+@pytest.mark.parametrize(
+    ("replies", "calls", "chosen"),
+    [
+        ([CLEAR], 1, [0]),
+        ([CLOSE], 1, [2, 0]),
+        ([JUDGED, '{"ask": false, "id": "hr"}'], 2, [0]),
+        ([JUDGED, '{"ask": true}'], 2, [2, 0]),
+        ([JUDGED, "who knows"], 2, [2, 0]),
+        ([JUDGED, '{"ask": false, "id": "root"}'], 2, [2, 0]),
+        ([JUDGED, RuntimeError("down")], 2, [2, 0]),
+    ],
+)
+def test_a_judge_is_asked_only_where_topics_come_close(replies, calls, chosen):
+    """One call when clear or too close; where the judge cannot tell, both tools."""
+    for form in ("select", "aselect"):
+        llm = ScriptedLLM(says=in_turn(*replies))
+        selector = IntentSelector(llm)
+        if form == "select":
+            result = selector.select(TOOLS, "Whose contract is it?")
+        else:
+            result = asyncio.run(selector.aselect(TOOLS, "Whose contract is it?"))
+        assert result.inds == chosen
+        assert len(llm.asked) == calls
+
+
+def test_another_model_may_judge_in_words_of_its_own():
+    """It is shown the question and the two topics, and nothing else."""
+    llm, judge = ScriptedLLM(says=JUDGED), ScriptedLLM(says='{"ask": false, "id": "hr"}')
+    prompt = PromptTemplate("Which? {query_str} {topics}")
+    selector = IntentSelector(llm, judge=judge, judge_prompt=prompt)
+    assert selector.select(TOOLS, "Whose contract is it?").inds == [0]
+    assert (len(llm.asked), len(judge.asked)) == (1, 1)
+    [asked] = judge.asked
+    assert "Which? Whose contract is it? " in asked
+    assert '"law"' in asked
+    assert '"it"' not in asked
+    assert {"judge_prompt_en", "judge_prompt_zh", "intent_prompt_en"} <= set(selector.get_prompts())
+    selector.update_prompts({"judge_prompt": PromptTemplate("Or? {query_str} {topics}")})
+    selector.select(TOOLS, "Whose contract is it?")
+    assert "Or? Whose" in judge.asked[-1]
+    with pytest.raises(InvalidParameterError, match="topics"):
+        selector.update_prompts({"judge_prompt": PromptTemplate("Or? {query_str}")})
+    with pytest.raises(InvalidParameterError, match="judge"):
+        IntentSelector(llm, judge="gpt")
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def cap_decisions(
 
 
 def parse_judgement(
-    reply: str,
+    reply: str | None,
     decision: IntentDecision,
     tree: IntentTree,
     *,
@@ -318,10 +318,8 @@ def parse_judgement(
 ) -> IntentDecision:
     """Read a judge's verdict; whatever is unclear asks the user.
 
-    Call it with an empty reply when the judge's call failed.
-
     Args:
-        reply: The model's text.
+        reply: The model's text; `None` when the judge's call failed.
         decision: The one whose outcome is `judge`; another is returned as it is.
         tree: The tree of the decision.
         strict: Raise for an unusable reply.
@@ -342,6 +340,8 @@ def parse_judgement(
     """
     if decision.outcome != "judge" or decision.clarification is None:
         return decision
+    if reply is None:
+        return replace(decision, outcome="ask")
     value = read_json(visible_text(reply), lambda found: isinstance(found, dict) and "ask" in found)
     options = {option.id for option in decision.clarification.options}
     clear = value is not None and str(value["ask"]).strip().casefold() in ("false", "0", "no", "否")

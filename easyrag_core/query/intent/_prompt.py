@@ -128,6 +128,11 @@ class JudgePrompt:
         told = "Whether to ask back, or which topic is meant."
         return object_of("Judgement", told, ask={"type": "boolean"}, id=text("Of the topic."))
 
+    @property
+    def templates(self) -> dict[Language, PromptTemplate]:
+        """The wording for each language, for a prompt of a framework's own kind."""
+        return dict(self._templates)
+
     def variables(self, decision: IntentDecision) -> dict[str, str]:
         """Return what fills the placeholders, for a prompt of a framework's own kind."""
         options = decision.clarification.options if decision.clarification else ()
