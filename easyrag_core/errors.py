@@ -46,6 +46,8 @@ __all__ = [
     "check_count",
     "check_names",
     "check_number",
+    "check_text",
+    "check_texts",
     "check_timeout",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import MissingDependencyError
 
@@ -27,8 +27,9 @@ class OpenTelemetryHandler:
     Hand it to whatever takes an `EventHandler`. A span's parent is the span that is current where
     the event happens: one that you open around a call holds all that the call reports, also from
     the threads and tasks of its channels, which carry the caller's context. Attributes go over as
-    they are; an event that carries `error.type` makes a span with the status of an error. An event
-    that took no time is a span of no length.
+    they are, but for lone surrogates, which no exporter can send: `?` stands for them. An event
+    that carries `error.type` makes a span with the status of an error. An event that took no time
+    is a span of no length.
 
     Events are told when they end, so one event is never the parent of another. Instances hold no
     state and may be shared by threads.
@@ -65,10 +66,18 @@ class OpenTelemetryHandler:
         span = self._tracer.start_span(
             event.name,
             context=self._context,
-            attributes=dict(event.attributes),
+            attributes={name: _sendable(told) for name, told in event.attributes.items()},
             start_time=round(event.started_at * _NANOSECONDS),
         )
         if _ERROR in event.attributes:
             told = event.attributes.get(_MESSAGE, event.attributes[_ERROR])
-            span.set_status(self._failed, str(told))
+            span.set_status(self._failed, _sendable(str(told)))
         span.end(end_time=round(event.ended_at * _NANOSECONDS))
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list | tuple):
+        return [_sendable(each) for each in value]
+    return value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from easyrag_core import Chunk
+from easyrag_core.explanation import known_channels
 from easyrag_core.index.store import chunk_from_record, record_of_chunk
 from easyrag_core.ranking.hit_fusion import known_score
 from langchain_easyrag._given import given_documents
@@ -340,5 +341,5 @@ def facts_of_fused(
 
 def _channel_facts(document: Document, rank: int) -> dict[str, Any]:
     facts: dict[str, Any] = {"rank": rank, "score": given_score(document)}
-    inner = facts_of(document).get("channels", {})
+    inner = known_channels(facts_of(document).get("channels"))
     return {**facts, "channels": inner} if len(inner) > 1 else facts

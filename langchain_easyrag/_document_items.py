@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from easyrag_core.explanation import known_channels
 from langchain_easyrag._convert import facts_of, given_score, with_facts
 from langchain_easyrag._fusing import fused_with_facts
 from langchain_easyrag._given import as_documents
@@ -82,9 +83,9 @@ class DocumentItems:
 
     def joined(self, kept: Document, others: Sequence[Document]) -> Document:
         """Return a copy with the channels of all, and where the others come from."""
-        channels = dict(facts_of(kept).get("channels", {}))
+        channels = known_channels(facts_of(kept).get("channels"))
         for other in others:
-            for name, place in facts_of(other).get("channels", {}).items():
+            for name, place in known_channels(facts_of(other).get("channels")).items():
                 if name not in channels or place["rank"] < channels[name]["rank"]:
                     channels[name] = place
         same = [{"id": self.id_of(d), "source": source_of(d.metadata)} for d in others]

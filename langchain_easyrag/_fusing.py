@@ -133,8 +133,12 @@ class _Fusion:
         )
         found: dict[Hashable, Document] = {}
         missing = set(scores)
+        keys, rankings = self._keys, self._rankings
+        if weights is not None and not all(weights):  # who has no vote puts nothing anywhere
+            keys = [its for its, weight in zip(keys, weights, strict=True) if weight]
+            rankings = [its for its, weight in zip(rankings, weights, strict=True) if weight]
         # The best are found among the first ranks, long before the lists end.
-        for key, document in zip(_by_rank(self._keys), _by_rank(self._rankings), strict=True):
+        for key, document in zip(_by_rank(keys), _by_rank(rankings), strict=True):
             if key in missing:
                 found[key] = document
                 missing.remove(key)

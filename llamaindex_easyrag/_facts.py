@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import NodeWithScore
 
+from easyrag_core.explanation import known_channels
+from easyrag_core.ranking.hit_fusion import known_score
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -88,8 +91,8 @@ def facts_of_fused(
 
 
 def _channel_facts(source: NodeWithScore, rank: int) -> dict[str, Any]:
-    inner = facts_of(source.node).get("channels", {})
-    facts = {"rank": rank, "score": source.score}
+    inner = known_channels(facts_of(source.node).get("channels"))
+    facts: dict[str, Any] = {"rank": rank, "score": known_score(source.score)}
     return {**facts, "channels": inner} if len(inner) > 1 else facts
 
 

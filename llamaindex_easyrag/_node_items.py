@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.schema import NodeWithScore
 
 from easyrag_core import InvalidParameterError
+from easyrag_core.explanation import known_channels
 from easyrag_core.ranking.hit_fusion import known_score
 from llamaindex_easyrag._facts import facts_of, scored_node
 from llamaindex_easyrag._fusing import Fusion, fused_nodes
@@ -72,9 +73,9 @@ class NodeItems:
 
     def joined(self, kept: NodeWithScore, others: Sequence[NodeWithScore]) -> NodeWithScore:
         """Return a copy with the channels of all, and which documents the others belong to."""
-        channels = dict(facts_of(kept.node).get("channels", {}))
+        channels = known_channels(facts_of(kept.node).get("channels"))
         for other in others:
-            for name, place in facts_of(other.node).get("channels", {}).items():
+            for name, place in known_channels(facts_of(other.node).get("channels")).items():
                 if name not in channels or place["rank"] < channels[name]["rank"]:
                     channels[name] = place
         same = [{"id": one.node.node_id, "source": one.node.ref_doc_id or ""} for one in others]

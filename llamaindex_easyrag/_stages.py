@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from easyrag_core import InvalidParameterError, Rerank
+from easyrag_core.ranking.hit_fusion import known_score
 from llamaindex_easyrag._facts import facts_of, scored_node
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _recognised(
     for one in found:
         before = by_id.get(one.node.node_id)
         old = {} if before is None else facts_of(before.node)
-        facts = {**old, **facts_of(one.node), "score": one.score}
+        facts = {**old, **facts_of(one.node), "score": known_score(one.score)}
         known = one if facts == facts_of(one.node) else scored_node(one.node, one.score, facts)
         if note := _note(facts, old):
             context.notes[one.node.node_id] = note

@@ -243,7 +243,8 @@ def _parts(
     units = list(dict.fromkeys(group_of.values()))
     judging = round(len(units) * share)
     if min(judging, len(units) - judging) < _FEWEST:
-        needed = math.ceil(_FEWEST / min(share, 1 - share))
+        # Rounded first: 1 - 0.9 is a little less than 0.1.
+        needed = math.ceil(round(_FEWEST / min(share, 1 - share), 9))
         what = "groups of questions" if groups else "questions"
         allowed = (
             f"give at least {needed} {what} for held_out={share:g}: with fewer than {_FEWEST} in "

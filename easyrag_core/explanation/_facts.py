@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.types import ChannelScore, Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-__all__ = ["hit_of_facts"]
+__all__ = ["hit_of_facts", "known_channels"]
 
 
 def hit_of_facts(id_: str, rank: int, facts: Mapping[str, Any]) -> Hit:
@@ -34,10 +36,26 @@ def hit_of_facts(id_: str, rank: int, facts: Mapping[str, Any]) -> Hit:
     return Hit(id_, math.nan if score is None else float(score), rank, channels, None, (*reasons,))
 
 
+def known_channels(told: Any) -> dict[str, dict[str, Any]]:
+    """Return the places that facts tell under `channels`; what is of another shape is none.
+
+    Facts come back from stores and from others' metadata, where anything may stand.
+
+    >>> known_channels({"bm25": {"rank": 2, "score": 7.1}, "vector": None, "mine": {"rank": "1st"}})
+    {'bm25': {'rank': 2, 'score': 7.1}}
+    """
+    if not isinstance(told, Mapping):
+        return {}
+    places = ((name, place) for name, place in told.items() if isinstance(place, Mapping))
+    return {str(name): dict(p) for name, p in places if isinstance(p.get("rank"), int)}
+
+
 def _channels(facts: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, ChannelScore]]:
     """Give each channel, and below it those of a channel that fused others itself."""
-    for name, place in facts.get("channels", {}).items():
-        yield outer + name, ChannelScore(place["rank"], place["score"])
+    for name, place in known_channels(facts.get("channels")).items():
+        score = place.get("score")
+        known = float(score) if isinstance(score, Real) else None
+        yield outer + name, ChannelScore(place["rank"], known)
         yield from _channels(place, f"{outer}{name} › ")
 
 

@@ -19,6 +19,7 @@ import json
 import re
 import secrets
 import shutil
+import stat
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -376,11 +377,13 @@ def _read_texts(folder: Path, name: str) -> list[str]:
 
 
 def _check_file(root: Path, file_path: Path, size: int, checksum: int | None) -> None:
-    found = file_path.stat().st_size
-    if not file_path.is_file():
+    # Asked once: between two questions another process may have removed what it has replaced.
+    found = file_path.stat()
+    if not stat.S_ISREG(found.st_mode):
         _refuse(root, f"{file_path.name} is no file")
-    if found != size:
-        _refuse(root, f"{file_path.name} has {found} bytes instead of {size}, it is truncated")
+    if found.st_size != size:
+        told = f"{file_path.name} has {found.st_size} bytes instead of {size}, it is truncated"
+        _refuse(root, told)
     if checksum is not None and checksum_of(file_path) != checksum:
         _refuse(root, f"{file_path.name} has another checksum than when it was saved")
 

@@ -148,6 +148,9 @@ async def arun_channels(
         try:
             async with limit:
                 given.value.append(await call())
+            if limit.expired():  # it caught its cancellation, and answered all the same
+                given.value.clear()
+                given.error = _late(name, timeouts[name])
         except Exception as error:  # noqa: BLE001 - a channel may fail in any way
             late = isinstance(error, TimeoutError) and limit.expired()
             given.error = _late(name, timeouts[name]) if late else error

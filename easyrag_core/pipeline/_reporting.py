@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -141,7 +142,7 @@ class Report(Generic[T]):
 
 
 def _retrieval(query: str, told: Sequence[tuple[str, float | None]]) -> dict[str, AttributeValue]:
-    documents = [{"id": id_, "score": score} for id_, score in told]
+    documents = [{"id": id_, "score": _finite(score)} for id_, score in told]
     return {
         "openinference.span.kind": "RETRIEVER",
         "input.value": query,
@@ -150,6 +151,11 @@ def _retrieval(query: str, told: Sequence[tuple[str, float | None]]) -> dict[str
         "gen_ai.retrieval.query.text": query,
         "gen_ai.retrieval.documents": json.dumps(documents, ensure_ascii=False),
     }
+
+
+def _finite(score: float | None) -> float | None:
+    # JSON has no word for infinity.
+    return score if score is not None and math.isfinite(score) else None
 
 
 def _listed(prefix: str, told: Sequence[tuple[str, float | None]]) -> dict[str, AttributeValue]:

@@ -75,10 +75,9 @@ def reciprocal_rank_fusion(
     >>> [(i.key, round(i.score, 6)) for i in reciprocal_rank_fusion([["a", "b"], ["b", "c"]])]
     [('b', 0.032522), ('a', 0.016393), ('c', 0.016129)]
     """
-    lists = [_as_list(ranking) for ranking in rankings]
-    checked = _check_weights(weights, len(lists))
+    lists, checked = _voting(rankings, weights)
     scores = _tally(lists, checked, rank_constant)
-    return _with_ranks(_best_keys(scores, lists, k), scores, lists, checked)
+    return _with_ranks(_best_keys(scores, lists, k), scores, lists)
 
 
 def reciprocal_rank_scores(
@@ -105,8 +104,8 @@ def reciprocal_rank_scores(
     >>> list(reciprocal_rank_scores([["a", "b"], ["b", "c"]]))
     ['b', 'a', 'c']
     """
-    lists = [_as_list(ranking) for ranking in rankings]
-    scores = _tally(lists, _check_weights(weights, len(lists)), rank_constant)
+    lists, checked = _voting(rankings, weights)
+    scores = _tally(lists, checked, rank_constant)
     return {key: scores[key] for key in _best_keys(scores, lists, k)}
 
 
@@ -173,10 +172,20 @@ def score_fusion(
             known = set(keys)
             keys += [key for key in dict(pairs) if weight and key not in known]
             scores.update((key, lowest) for key in keys if key not in scores)
-    return _with_ranks(_best_keys(scores, lists, k), scores, lists, checked)
+    return _with_ranks(_best_keys(scores, lists, k), scores, lists)
 
 
 # Checks
+
+
+def _voting(
+    rankings: Sequence[Sequence[K]], weights: Sequence[float] | None
+) -> tuple[list[list[K]], list[float]]:
+    """Check rankings and weights; a ranking of weight 0 is as good as empty."""
+    lists = [_as_list(ranking) for ranking in rankings]
+    checked = _check_weights(weights, len(lists))
+    voting = [keys if weight else [] for keys, weight in zip(lists, checked, strict=True)]
+    return voting, checked
 
 
 def _as_list(ranking: Sequence[K]) -> list[K]:
@@ -228,8 +237,6 @@ def _tally(
             # Written from the worst rank to the best, a repeated key's best vote stays.
             single = dict(zip(reversed(keys), reversed(votes[: len(keys)]), strict=True))
             keys, votes = list(single), tuple(single.values())  # noqa: PLW2901 - as if so given
-        if not weight:
-            continue
         # The table of votes may be longer than the list.
         if not scores:
             scores.update(zip(keys, votes, strict=False))
@@ -274,13 +281,9 @@ def _by_rank(scores: dict[K, float], lists: Sequence[list[K]]) -> Iterable[K]:
 
 
 def _with_ranks(
-    best: list[K],
-    scores: dict[K, float],
-    lists: Sequence[list[K]],
-    weights: Sequence[float],
+    best: list[K], scores: dict[K, float], lists: Sequence[list[K]]
 ) -> list[FusedItem[K]]:
-    voting = [keys if weight else [] for keys, weight in zip(lists, weights, strict=True)]
-    ranks = zip(*(_ranks(best, keys) for keys in voting), strict=True)
+    ranks = zip(*(_ranks(best, keys) for keys in lists), strict=True)
     return [FusedItem(key, scores[key], places) for key, places in zip(best, ranks, strict=True)]
 
 

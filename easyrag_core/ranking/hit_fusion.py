@@ -89,8 +89,13 @@ def _scored(hits: Sequence[Hit]) -> list[tuple[str, float | None]]:
 def _best(hits: Sequence[Hit], fusion: str) -> dict[str, Hit]:
     """Give of each id the hit that counts: its first, or under `"score"` its best scored."""
     if fusion == "score":
-        hits = sorted(hits, key=lambda hit: -(known_score(hit.score) or -math.inf))
+        hits = sorted(hits, key=_worth, reverse=True)
     return {hit.id: hit for hit in reversed(hits)}
+
+
+def _worth(hit: Hit) -> float:
+    score = known_score(hit.score)
+    return -math.inf if score is None else score
 
 
 def _fused(item: FusedItem[str], rank: int, sources: Mapping[str, Mapping[str, Hit]]) -> Hit:

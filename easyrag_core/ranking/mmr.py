@@ -31,6 +31,7 @@ _MISSING_VECTORS = ("drop", "append", "keep")
 # From this many numbers on, refreshing few rows beats one pass over all (tests/benchmarks).
 _LAZY_FROM = 2_000_000
 _REFRESHED_AT_ONCE = 32
+_EXACT_DIGITS = 12
 
 
 class MMRResult(NamedTuple):
@@ -240,6 +241,8 @@ class _Picker:
             for pick in self._picked[seen:]:
                 cosines = exact_dots(self._matrix, group, self._matrix[pick])
                 cosines *= self._scale[group] * self._scale[pick]
+                # Two products of equal worth may differ in the last bit, by their scales.
+                cosines = cosines.round(_EXACT_DIGITS)
                 self._exact[group] = np.maximum(self._exact[group], cosines)
             self._exact_seen[group] = len(self._picked)
         return self._exact[rows]

@@ -379,6 +379,7 @@ def test_the_tables_say_what_was_chosen_and_what_it_is_worth():
         (({"depth": [1]}, {}), {}, "questions"),
         (({"depth": [1]}, dict(list(RELEVANT.items())[:19])), {}, "give at least 20 questions"),
         (({"depth": [1]}, RELEVANT), {"held_out": 0.2}, "give at least 50 questions"),
+        (({"depth": [1]}, RELEVANT), {"held_out": 0.9}, "give at least 100 questions"),
         (({"depth": [1]}, RELEVANT), {"held_out": 1}, "held_out"),
         (({"depth": [1]}, RELEVANT), {"groups": dict.fromkeys(RELEVANT, 1)}, "groups of questions"),
         (({"depth": [1]}, RELEVANT), {"metric": "best"}, "metric='best'"),

@@ -324,3 +324,24 @@ def test_user_files_beside_the_index_stay(tmp_path):
     (tmp_path / "README.md").write_text("mine")
     save(tmp_path)
     assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_a_reader_whose_generation_is_replaced_under_it_takes_the_new_one(tmp_path, monkeypatch):
+    """Another process saves between any two looks at a file: never a damaged index."""
+    stat, looks = Path.stat, [0]
+    for moment in range(1, 9):
+        save(tmp_path / "index")
+        looks[0] = 0
+
+        def saving(path, *, moment=moment, **options):
+            found = stat(path, **options)
+            if path.parent.parent == tmp_path / "index":
+                looks[0] += 1
+                if looks[0] == moment:
+                    save(tmp_path / "index", settings={"new": moment})
+            return found
+
+        monkeypatch.setattr(Path, "stat", saving)
+        assert load(tmp_path / "index").settings == {"new": moment}
+        monkeypatch.undo()
+        assert looks[0] > moment

@@ -7,11 +7,16 @@ import random
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from easyrag_core.errors import InvalidParameterError
-from easyrag_core.ranking.fusion import FusedItem, reciprocal_rank_fusion, score_fusion
+from easyrag_core.ranking.fusion import (
+    FusedItem,
+    reciprocal_rank_fusion,
+    reciprocal_rank_scores,
+    score_fusion,
+)
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "检索", "e", "f", "g"])
 RANKINGS = st.lists(st.lists(KEYS, max_size=9), max_size=5)
@@ -100,6 +105,19 @@ def test_equals_the_naive_sum(rankings, rank_constant, data):
             r.index(key) + 1 if w and key in r else None
             for r, w in zip(rankings, weights, strict=True)
         )
+
+
+@given(RANKINGS, st.sampled_from([0, 60]), st.data())
+@example([["x", "e"], ["e"], ["g"]], 0, None)
+def test_a_ranking_of_weight_zero_is_as_good_as_empty(rankings, rank_constant, data):
+    """It has no say in ties either."""
+    drawn = st.lists(st.sampled_from([0, 0.5, 1]), min_size=len(rankings), max_size=len(rankings))
+    weights = [1, 0, 0.5] if data is None else data.draw(drawn)
+    votes = {"weights": weights, "rank_constant": rank_constant}
+    voting = [keys if weight else [] for keys, weight in zip(rankings, weights, strict=True)]
+    expected = reciprocal_rank_fusion(voting, **votes)
+    assert reciprocal_rank_fusion(rankings, **votes) == expected
+    assert list(reciprocal_rank_scores(rankings, **votes)) == [item.key for item in expected]
 
 
 @given(RANKINGS, st.integers(0, 12))

@@ -210,6 +210,15 @@ def test_identical_vectors_fall_back_to_relevance(monkeypatch, lazy):
     assert result.indices == sorted(range(301), key=lambda i: (-relevance[i], i))
 
 
+@pytest.mark.parametrize("lazy", [True, False])
+def test_equal_cosines_of_different_vectors_are_ties(monkeypatch, lazy):
+    """Copies of two picked vectors are as near as can be: the more relevant comes first."""
+    monkeypatch.setattr(mmr, "_LAZY_FROM", 0 if lazy else math.inf)
+    vectors, relevance = [[2, -2], [0, 2], [2, -2], [0, 2]], [0.5, 0.6, 0.0, 1 / 3]
+    found = maximal_marginal_relevance(vectors, relevance, k=4, lambda_mult=0.0)
+    assert found.indices == [1, 0, 3, 2]
+
+
 def test_relevance_that_is_not_finite(caplog):
     """`None` and NaN count as the lowest score, infinity as the highest finite one."""
     vectors = np.eye(5)

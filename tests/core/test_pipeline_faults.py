@@ -320,6 +320,27 @@ def test_an_interruption_is_raised(bench, interruption, place):
         bench.run(RetrievalPipeline(channels, stages))
 
 
+async def test_an_answer_after_the_deadline_is_no_answer():
+    """Also of a channel that catches its cancellation and answers all the same."""
+
+    async def stubborn(query, k):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return [Hit("late", 9.0, 1)]
+
+    async def sound(query, k):
+        return SOUND["one"]
+
+    channels = [
+        Channel("late", lambda query, k: [], asearch=stubborn, timeout=SHORT),
+        Channel("one", lambda query, k: [], asearch=sound),
+    ]
+    result = await RetrievalPipeline(channels).arun("q")
+    assert [hit.id for hit in result.hits] == [hit.id for hit in SOUND["one"]]
+    assert "gave no answer within" in str(result.errors["late"])
+
+
 @pytest.mark.parametrize("place", ["channel", "postprocessor"])
 async def test_a_cancellation_in_the_middle(place):
     """It reaches what is at work, goes on to the caller, and leaves no task."""

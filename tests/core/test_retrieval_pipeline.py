@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import threading
 
 import pytest
@@ -542,3 +543,25 @@ def test_a_handler_that_fails_stops_nothing(ask, caplog):
 
     assert ids(ask(RetrievalPipeline([WORDS], on_event=handler), "q")) == ["a", "b", "c"]
     assert "no disk" in caplog.text
+
+
+def test_of_an_id_that_comes_again_the_best_score_is_told():
+    """Also where it is 0, which is a score like any other."""
+    hits = [Hit("a", -1.0, 1), Hit("a", 0.0, 2), Hit("b", -2.0, 3)]
+    line = RetrievalPipeline([Channel("v", lambda query, k: hits)], fusion="score")
+    assert line.run("q").hits[0].channels["v"].score == 0.0
+
+
+def test_events_are_json_whatever_the_scores_are():
+    """Infinity has no word there."""
+    seen = []
+    hits = [Hit("a", math.inf, 1), Hit("b", 1.0, 2)]
+    RetrievalPipeline([Channel("v", lambda query, k: hits)], on_event=seen.append).run("q")
+
+    def refused(word):
+        raise AssertionError(word)
+
+    told = [each.attributes.get("gen_ai.retrieval.documents") for each in seen]
+    parsed = [json.loads(each, parse_constant=refused) for each in told if each]
+    assert parsed
+    assert [one["id"] for one in parsed[0]] == ["a", "b"]

@@ -55,6 +55,15 @@ def test_what_failed_is_a_failed_span(tracer, exporter):
     assert span.start_time == span.end_time
 
 
+def test_what_no_exporter_can_send_is_replaced(tracer, exporter):
+    """A lone surrogate would keep the whole batch of spans from being sent."""
+    told = {"input.value": "q\ud800?", "ids": ["a", "\udfff"], "error.type": "E\ud800"}
+    OpenTelemetryHandler(tracer)(Event("easyrag.channel", told))
+    (span,) = exporter.get_finished_spans()
+    assert dict(span.attributes) == {"input.value": "q??", "ids": ("a", "?"), "error.type": "E?"}
+    assert span.status.description == "E?"
+
+
 def test_channels_in_threads_stand_below_the_callers_span(tracer, exporter):
     """One trace: what parallel channels report is a child of the span around the call."""
     handler = OpenTelemetryHandler(tracer)

@@ -68,11 +68,15 @@ documents_ = st.sampled_from([Document(f"text {n}", id=f"id{n}") for n in range(
 rankings_ = st.lists(st.lists(documents_, max_size=10), min_size=1, max_size=4)
 
 
-@given(rankings_, st.sampled_from([None, 1, 3]))
-def test_fusing_documents_is_fusing_their_ids(rankings, k):
+@given(rankings_, st.sampled_from([None, 1, 3]), st.data())
+def test_fusing_documents_is_fusing_their_ids(rankings, k, data):
     """The room adds nothing to the core's fusion; the document is one that was ranked best."""
-    fused = fuse_documents(rankings, k=k)
-    core = reciprocal_rank_fusion([ids(ranking) for ranking in rankings], k=k)
+    votes = st.lists(st.sampled_from([0, 1]), min_size=len(rankings), max_size=len(rankings))
+    weights = data.draw(st.none() | votes)
+    # Each ranking hands out copies of its own.
+    rankings = [[document.model_copy() for document in ranking] for ranking in rankings]
+    fused = fuse_documents(rankings, weights=weights, k=k)
+    core = reciprocal_rank_fusion([ids(ranking) for ranking in rankings], weights=weights, k=k)
     assert ids(fused) == [item.key for item in core]
     for document, item in zip(fused, core, strict=True):
         rank, number = min((r, n) for n, r in enumerate(item.ranks) if r is not None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -9,6 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore
 
 import langchain_easyrag as lc
 import llamaindex_easyrag as li
@@ -21,6 +24,7 @@ from easyrag_core import (
     RetrievalPipeline,
     tune,
 )
+from tests.llamaindex_adapter._parts import Canned
 from tests.parity.frameworks import MODES, WordEmbedding, WordEmbeddings, documents, nodes
 from tests.parity.plugs import PASSAGES, answers, bm25s
 
@@ -220,3 +224,49 @@ def test_the_reason_is_in_the_facts_of_what_was_found(ask, kind):
     assert [list(told.values()) for told in llama_facts] == [list(told.values()) for told in facts]
     for told in (lc.explain(found), li.explain(scored)):
         assert "failed: ConnectionError('gone')" in str(told)
+
+
+# What others wrote
+
+FOREIGN = [None, 5, "bm25", [], {"channels": None}, {"channels": {"a": None}}, {"channels": [1]}]
+FOREIGN += [{"channels": {"a": {}, "b": {"rank": "1st"}}}, {"score": "high"}]
+
+
+@modes
+@pytest.mark.parametrize("foreign", FOREIGN, ids=repr)
+def test_foreign_words_under_our_key_do_no_harm(ask, foreign):
+    """The passage is found like any other, alone and by two channels, and can be explained."""
+    passages = documents({"a": "one", "b": "two"})
+    passages[0].metadata["easyrag"] = foreign
+    given = nodes({"a": "one", "b": "two"})
+    given[0].metadata["easyrag"] = foreign
+    by_document = RunnableLambda(lambda _: passages)
+    by_node = Canned([NodeWithScore(node=node, score=0.5) for node in given])
+    stages = [Dedupe(), Rerank(lambda _, texts: [1.0] * len(texts))]
+    lines = (
+        lc.PipelineRetriever(
+            retrievers={"x": by_document, "y": by_document}, postprocessors=stages
+        ),
+        li.PipelineRetriever({"x": by_node, "y": by_node}, node_postprocessors=stages),
+    )
+    first, second = answers(ask, lines, "q")
+    assert [one.id for one in first] == [one.id for one in second] == ["a", "b"]
+    assert "a" in str(lc.explain(lines[0].run("q")))
+    assert "a" in str(li.explain(lines[1].run("q")))
+
+
+def test_a_models_own_number_type_stays_out_of_the_facts():
+    """Rerankers hand on what their model gives: the facts are plain JSON all the same."""
+
+    class Raw(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            for one in nodes:
+                one.score = np.float32(0.25)
+            return nodes
+
+    given = Canned([NodeWithScore(node=node, score=0.5) for node in nodes({"a": "one"})])
+    (found,) = li.PipelineRetriever([given], node_postprocessors=[Raw()]).retrieve("q")
+    assert json.loads(json.dumps(found.node.metadata))["easyrag"]["score"] == 0.25
+    raw = NodeWithScore.model_construct(node=nodes({"a": "one"})[0], score=np.float32(0.25))
+    (found,) = li.PipelineRetriever([Canned([raw])]).retrieve("q")
+    assert json.loads(json.dumps(found.node.metadata))["easyrag"]["channels"]
