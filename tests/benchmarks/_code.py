@@ -29,6 +29,9 @@ def code(settings: Settings) -> Iterator[Row]:
     peer = RecursiveCharacterTextSplitter.from_language(
         Language.PYTHON, chunk_size=SIZE, chunk_overlap=OVERLAP
     )
+    placed = RecursiveCharacterTextSplitter.from_language(
+        Language.PYTHON, chunk_size=SIZE, chunk_overlap=OVERLAP, add_start_index=True
+    )
     framed = CodeChunker(SIZE, OVERLAP, language="python")
     plain = CodeChunker(SIZE, OVERLAP, language="python", template="{code}")
     splitter = CodeTextSplitter(SIZE, OVERLAP, language="python")
@@ -38,9 +41,9 @@ def code(settings: Settings) -> Iterator[Row]:
         ("code-plain", "split_text", partial(plain.chunk, text, "a"), strings, None),
         (
             "code-documents",
-            "create_documents",
+            "create_documents(add_start_index)",
             partial(splitter.create_documents, [text]),
-            partial(peer.create_documents, [text]),
+            partial(placed.create_documents, [text]),
             None,
         ),
     )
