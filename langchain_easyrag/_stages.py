@@ -133,9 +133,9 @@ def _copies(hits: Sequence[Document]) -> list[Document]:
     """Copy documents, each with a mark, and without a score that is not of this stage."""
     copies = []
     for place, hit in enumerate(hits):
-        copy = with_mark(hit, place)
-        copy.metadata.pop(_NEW_SCORE, None)
-        copies.append(copy)
+        marked = with_mark(hit, place)
+        marked.metadata.pop(_NEW_SCORE, None)
+        copies.append(marked)
     return copies
 
 

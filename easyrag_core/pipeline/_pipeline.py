@@ -268,14 +268,13 @@ class RetrievalPipeline(Generic[T]):
             raise
         errors.update(outcome.errors)
         since = time.perf_counter()
-        candidates = max(self._fetch_k, least) if self._postprocessors else report.k
         try:
             hits = self._items.fused(
                 {name: outcome.results.get(name, []) for name in names},
                 fusion=self._fusion,
                 weights=self._weights,
                 rank_constant=self._rank_constant,
-                k=candidates,
+                k=max(self._fetch_k, least) if self._postprocessors else report.k,
             )
         finally:
             seconds = time.perf_counter() - since

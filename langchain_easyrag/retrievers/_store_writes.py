@@ -28,7 +28,7 @@ _READ_AT_ONCE = 1000
 _TAKEN = re.compile(r"already (exist|present|there)|duplicate", re.IGNORECASE)
 
 R = TypeVar("R")
-Plan: TypeAlias = Generator[Callable[[], Any], Any, R]
+_Plan: TypeAlias = Generator[Callable[[], Any], Any, R]
 """Yields what is to be called, and is sent what that gives."""
 
 
@@ -91,7 +91,7 @@ class StoreWrite(Generic[R]):
     def _ids(self) -> list[str]:
         return list(dict.fromkeys((*self.new, *self.gone)))
 
-    def _plan(self) -> Plan[R]:
+    def _plan(self) -> _Plan[R]:
         old = yield self._indexed
         there = yield from self._there()
         before, added = old if there is None else there, False
@@ -101,13 +101,13 @@ class StoreWrite(Generic[R]):
             yield from self._drop(there, old)
             written: R = yield self.write
         except Exception:
-            now = yield self._indexed
+            now = yield from self._now(old)
             # What the index has taken already stays in the store as well.
-            open_ = [id_ for id_ in self._ids if now.get(id_) == old.get(id_)]
-            lost = {id_: before[id_] for id_ in open_ if id_ in before}
+            undone = [id_ for id_ in self._ids if now.get(id_) == old.get(id_)]
+            lost = {id_: before[id_] for id_ in undone if id_ in before}
             # A store that cannot tell may have held before what it did not take now.
             known = added or there is not None
-            strays = [id_ for id_ in open_ if known and id_ in self.new and id_ not in before]
+            strays = [id_ for id_ in undone if known and id_ in self.new and id_ not in before]
             yield from self._restored(lost, strays)
             raise
         return written
@@ -117,7 +117,16 @@ class StoreWrite(Generic[R]):
         chunks = [chunk for chunk in self.index.get_many(self._ids) if chunk is not None]
         return {c.id: document for c, document in zip(chunks, self.stored(chunks), strict=True)}
 
-    def _there(self) -> Plan[dict[str, Document] | None]:
+    def _now(self, old: dict[str, Document]) -> _Plan[dict[str, Document]]:
+        """Give what the index holds after a failure; what it held, if it cannot be read."""
+        try:
+            now: dict[str, Document] = yield self._indexed
+        except Exception as error:  # noqa: BLE001 - the first error is the one to tell
+            _logger.warning("The index cannot be read after a failure: %r", error)
+            return old
+        return now
+
+    def _there(self) -> _Plan[dict[str, Document] | None]:
         """Give what the store holds of these ids; `None` if it cannot tell."""
         ids, found = self._ids, list[Any]()
         try:
@@ -131,7 +140,7 @@ class StoreWrite(Generic[R]):
         # Some write ids in another form: then they do not tell which of these are there.
         return by_id if by_id.keys() <= set(ids) else None
 
-    def _put(self, documents: Mapping[str, Document], here: Collection[str]) -> Plan[None]:
+    def _put(self, documents: Mapping[str, Document], here: Collection[str]) -> _Plan[None]:
         """Add documents, in the place of those that are here."""
         if not documents:
             return
@@ -151,7 +160,7 @@ class StoreWrite(Generic[R]):
         yield _Ask(self.store, "delete", replaced)
         yield add
 
-    def _embedded(self, documents: Mapping[str, Document]) -> Plan[_Ask | None]:
+    def _embedded(self, documents: Mapping[str, Document]) -> _Plan[_Ask | None]:
         """Embed documents before others make room for them: that may fail."""
         model = self.store.embeddings
         if model is None or not hasattr(self.store, "add_embeddings"):
@@ -166,7 +175,7 @@ class StoreWrite(Generic[R]):
             list(documents),
         )
 
-    def _drop(self, there: Collection[str] | None, old: Collection[str]) -> Plan[None]:
+    def _drop(self, there: Collection[str] | None, old: Collection[str]) -> _Plan[None]:
         """Remove what has gone and is there; some stores refuse to remove what is not."""
         gone = [id_ for id_ in dict.fromkeys(self.gone) if there is None or id_ in there]
         if not gone:
@@ -180,7 +189,7 @@ class StoreWrite(Generic[R]):
             if known:
                 yield _Ask(self.store, "delete", known)
 
-    def _restored(self, lost: Mapping[str, Document], strays: Sequence[str]) -> Plan[None]:
+    def _restored(self, lost: Mapping[str, Document], strays: Sequence[str]) -> _Plan[None]:
         there = yield from self._there()
         here = lost if there is None else there
         missing = {id_: one for id_, one in lost.items() if there is None or there.get(id_) != one}
@@ -191,7 +200,7 @@ class StoreWrite(Generic[R]):
             except Exception as error:  # noqa: BLE001 - the first error is the one to tell
                 _logger.warning("The vector store could not be brought back: %r", error)
 
-    def _away(self, ids: list[str]) -> Plan[None]:
+    def _away(self, ids: list[str]) -> _Plan[None]:
         if ids:
             yield _Ask(self.store, "delete", ids)
 
