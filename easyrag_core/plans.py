@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -19,7 +20,7 @@ def driven(plan: Generator[Q, A, R], answer: Callable[[Q], A]) -> R:
 
     Args:
         plan: A new generator that yields questions and is sent the answers.
-        answer: A question to its answer; what it raises is raised here.
+        answer: A question to its answer; what it raises is raised in the plan, where it asked.
 
     Returns:
         The plan's result.
@@ -29,14 +30,17 @@ def driven(plan: Generator[Q, A, R], answer: Callable[[Q], A]) -> R:
     >>> driven(plan(), str.upper)
     ['ONE', 'TWO']
     """
-    given: Any = None  # a generator is begun with nothing
+    advance: Callable[[], Q] = partial(next, plan)
     while True:
         try:
-            question = plan.send(given)
+            question = advance()
         except StopIteration as done:
             result: R = done.value
             return result
-        given = answer(question)
+        try:
+            advance = partial(plan.send, answer(question))
+        except Exception as error:  # noqa: BLE001 - the plan decides what goes on
+            advance = partial(plan.throw, error)
 
 
 async def adriven(plan: Generator[Q, A, R], answer: Callable[[Q], Awaitable[A]]) -> R:
@@ -44,7 +48,7 @@ async def adriven(plan: Generator[Q, A, R], answer: Callable[[Q], Awaitable[A]])
 
     Args:
         plan: A new generator that yields questions and is sent the answers.
-        answer: A question to its answer; what it raises is raised here.
+        answer: A question to its answer; what it raises is raised in the plan, where it asked.
 
     Returns:
         The plan's result.
@@ -57,11 +61,14 @@ async def adriven(plan: Generator[Q, A, R], answer: Callable[[Q], Awaitable[A]])
     >>> asyncio.run(adriven(plan(), answer))
     ['slept', 'slept']
     """
-    given: Any = None  # a generator is begun with nothing
+    advance: Callable[[], Q] = partial(next, plan)
     while True:
         try:
-            question = plan.send(given)
+            question = advance()
         except StopIteration as done:
             result: R = done.value
             return result
-        given = await answer(question)
+        try:
+            advance = partial(plan.send, await answer(question))
+        except Exception as error:  # noqa: BLE001 - the plan decides what goes on
+            advance = partial(plan.throw, error)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FACTS_KEY",
+    "MARK_KEY",
+    "OWN_KEY",
     "chunk_of_document",
     "chunks_of_documents",
     "document_of_chunk",
@@ -38,10 +40,17 @@ __all__ = [
     "stored_documents",
     "with_facts",
     "with_id",
+    "with_mark",
 ]
 
 FACTS_KEY = "easyrag"
 """The metadata key that holds what retrieval found out about a document."""
+
+MARK_KEY = "easyrag_mark"
+"""The metadata key that tells within one request what a document is, whatever becomes of it."""
+
+OWN_KEY = "key"
+"""The fact that tells what a document was known by, where that is not its id."""
 
 _DOCUMENT_KIND = "document"
 _GIVEN_ID = "easyrag_given_id"
@@ -253,6 +262,16 @@ def with_id(document: Document, id_: str | None) -> Document:
 def with_facts(document: Document, facts: Mapping[str, Any]) -> Document:
     """Return a copy whose metadata say why the document was found; the original stays as it is."""
     metadata = {**document.metadata, FACTS_KEY: facts}
+    return document.model_copy(update={"metadata": metadata})
+
+
+def with_mark(document: Document, mark: str | int | None) -> Document:
+    """Return a copy with a mark; `None` for none, and then what has none is not copied."""
+    if mark is None and MARK_KEY not in document.metadata:
+        return document
+    metadata = {**document.metadata, MARK_KEY: mark}
+    if mark is None:
+        del metadata[MARK_KEY]
     return document.model_copy(update={"metadata": metadata})
 
 

@@ -6,10 +6,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from easyrag_core.explanation import known_channels
-from langchain_easyrag._convert import facts_of, given_score, with_facts
+from langchain_easyrag._convert import (
+    MARK_KEY,
+    OWN_KEY,
+    facts_of,
+    given_score,
+    with_facts,
+    with_mark,
+)
 from langchain_easyrag._fusing import fused_with_facts
 from langchain_easyrag._given import as_documents
-from langchain_easyrag._identity import content_id, source_of
+from langchain_easyrag._identity import (
+    content_id,
+    content_key,
+    document_ids,
+    keys_by_content,
+    own_key,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,16 +51,24 @@ class DocumentItems:
         return as_documents(answer)
 
     def id_of(self, item: Document) -> str:
-        """Return the value under `id_key`, else the id, else one made of content and source."""
-        if self.id_key is not None and self.id_key in item.metadata:
-            return str(item.metadata[self.id_key])
-        if item.id is not None:
-            return item.id
+        """Return the value under `id_key`, else the id, else one made of content and source.
+
+        A document without an id that was fused with one that has it is known by that id; one that
+        a stage gave another text is known by what it was before.
+        """
+        mark = item.metadata.get(MARK_KEY)
+        key = own_key(item, self.id_key) if mark is None else str(mark)
+        return self._made_of(content_key(item)) if key is None else key
+
+    def _made_of(self, content: tuple[str, str]) -> str:
         # Every stage asks for it, and copies share their text.
-        told = item.page_content, source_of(item.metadata)
-        if told not in self._made:
-            self._made[told] = content_id(*told)
-        return self._made[told]
+        if content not in self._made:
+            self._made[content] = content_id(*content)
+        return self._made[content]
+
+    def know(self, rankings: Sequence[Sequence[Document]]) -> None:
+        """Learn which documents without an id are those that have one."""
+        self._made.update(keys_by_content(rankings, id_key=self.id_key))
 
     def score_of(self, item: Document) -> float | None:
         """Return the score; NaN is none."""
@@ -66,6 +88,7 @@ class DocumentItems:
         k: int,
     ) -> list[Document]:
         """Fuse rankings; see `fused_with_facts`."""
+        self.know(list(rankings.values()))
         return fused_with_facts(
             rankings,
             fusion=fusion,
@@ -75,6 +98,10 @@ class DocumentItems:
             score_key=self.score_key,
             k=k,
         )
+
+    def kept(self, item: Document, key: str) -> Document:
+        """Return a document that is known by a key: a marked copy, if it is not yet."""
+        return item if self.id_of(item) == key else with_mark(item, key)
 
     def scored(self, item: Document, score: float | None) -> Document:
         """Return a copy with another score."""
@@ -97,8 +124,11 @@ class DocumentItems:
         """Return documents with their final ranks and reasons; copies, where these are new."""
         told = []
         for rank, document in enumerate(items, start=1):
-            facts = facts_of(document)
-            why = list(reasons.get(self.id_of(document), ()))
+            facts, key = facts_of(document), self.id_of(document)
+            why = list(reasons.get(key, ()))
             new = {**facts, "rank": rank} | ({"reasons": why} if why else {})
-            told.append(document if new == facts else with_facts(document, new))
+            if key != document.id and key not in document_ids([document]):
+                new[OWN_KEY] = key
+            unmarked = with_mark(document, None)
+            told.append(unmarked if new == facts else with_facts(unmarked, new))
         return told

@@ -18,9 +18,12 @@ __all__ = [
     "OwnText",
     "chunk_key",
     "content_id",
+    "content_key",
     "document_ids",
     "fusion_keys",
     "heading_path_of",
+    "keys_by_content",
+    "own_key",
     "own_text",
     "source_of",
 ]
@@ -202,14 +205,33 @@ def _with_frame(name: str, frame: tuple[str, ...]) -> str:
     return text_digest("\0".join((name, *frame)))[:_ID_LENGTH] if frame else name
 
 
+def own_key(document: Document, id_key: str | None) -> str | None:
+    """Return what a document itself says that it is.
+
+    Args:
+        document: The document.
+        id_key: Metadata key chosen by the user.
+
+    Returns:
+        The metadata value under `id_key` as text, where there is one, else the id.
+    """
+    value = None if id_key is None else document.metadata.get(id_key)
+    return document.id if value is None else str(value)
+
+
+def content_key(document: Document) -> tuple[str, str]:
+    """Return content and source, by which documents are one that say nothing themselves."""
+    return document.page_content, source_of(document.metadata)
+
+
 def fusion_keys(
     rankings: Sequence[Sequence[Document]], *, id_key: str | None = None
 ) -> list[list[Hashable]]:
     """Return what tells documents apart when rankings are fused.
 
     That is the metadata value under `id_key` where there is one, else the id, else content and
-    source. A document without an id is the same as one with an id that is equal in both:
-    retrievers over one corpus do not all hand the ids on.
+    source. A document that has neither value nor id is the same as one that has, and is equal in
+    both: retrievers over one corpus do not all hand the ids on.
 
     Args:
         rankings: Documents, best first, one sequence per ranking.
@@ -218,26 +240,52 @@ def fusion_keys(
     Returns:
         Keys in the shape of `rankings`.
     """
-    keys: list[list[Hashable]] = [list(map(_ID, ranking)) for ranking in rankings]
-    # An empty id is none either as far as this quick look goes; the next one tells them apart.
-    if not all(map(all, keys)) and any(None in ids for ids in keys):
-        keys = _with_contents(keys, rankings)
-    if id_key is not None:
-        for ids, ranking in zip(keys, rankings, strict=True):
-            ids[:] = [d.metadata.get(id_key, id_) for d, id_ in zip(ranking, ids, strict=True)]
-    return keys
-
-
-def _with_contents(
-    keys: Sequence[Sequence[Hashable]], rankings: Sequence[Sequence[Document]]
-) -> list[list[Hashable]]:
-    """Put content and source where there is no id, or the id of a document equal in both."""
-    contents: list[list[Hashable]] = [
-        [(d.page_content, str(d.metadata.get("source"))) for d in ranking] for ranking in rankings
+    keys = _own_keys(rankings, id_key)
+    if _all_there(keys):
+        return keys
+    contents = [list(map(content_key, ranking)) for ranking in rankings]
+    known = _by_content(keys, contents)
+    return [
+        [known.get(content, content) if key is None else key for key, content in pairs]
+        for pairs in map(zip, keys, contents)
     ]
-    pairs = [list(zip(ids, twins, strict=True)) for ids, twins in zip(keys, contents, strict=True)]
-    known: dict[Hashable, Hashable] = {}
-    for id_, twin in chain.from_iterable(pairs):
-        if id_ is not None:
-            known.setdefault(twin, id_)
-    return [[known.get(twin, twin) if id_ is None else id_ for id_, twin in row] for row in pairs]
+
+
+def keys_by_content(
+    rankings: Sequence[Sequence[Document]], *, id_key: str | None = None
+) -> dict[tuple[str, str], str]:
+    """Return the keys that `fusion_keys` gives to documents that have none themselves.
+
+    Args:
+        rankings: As for `fusion_keys`.
+        id_key: As for `fusion_keys`.
+
+    Returns:
+        Content and source to the key of a document that has one; empty where all have.
+    """
+    keys = _own_keys(rankings, id_key)
+    if _all_there(keys):
+        return {}
+    return _by_content(keys, [list(map(content_key, ranking)) for ranking in rankings])
+
+
+def _own_keys(rankings: Sequence[Sequence[Document]], id_key: str | None) -> list[list[Hashable]]:
+    if id_key is None:
+        return [list(map(_ID, ranking)) for ranking in rankings]
+    return [[own_key(document, id_key) for document in ranking] for ranking in rankings]
+
+
+def _all_there(keys: Sequence[Sequence[Hashable]]) -> bool:
+    # An empty id is none either as far as the quick look goes; the next one tells them apart.
+    return all(map(all, keys)) or not any(None in row for row in keys)
+
+
+def _by_content(
+    keys: Sequence[Sequence[Any]], contents: Sequence[Sequence[tuple[str, str]]]
+) -> dict[tuple[str, str], str]:
+    """Return the first key of each content and source."""
+    known: dict[tuple[str, str], str] = {}
+    for key, content in chain.from_iterable(map(zip, keys, contents)):
+        if key is not None:
+            known.setdefault(content, key)
+    return known

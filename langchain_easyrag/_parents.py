@@ -14,6 +14,7 @@ from easyrag_core.plans import adriven, driven
 from easyrag_core.ranking.expansion import expand_to_parents
 from easyrag_core.ranking.merging import MergedItem, merge_by_reading
 from langchain_easyrag._convert import (
+    OWN_KEY,
     document_of_chunk,
     facts_of,
     given_score,
@@ -283,7 +284,7 @@ class Families:
                 documents.append(with_facts(document, {**facts_of(document), "rank": rank}))
                 continue
             sources = [id_ for id_ in item.sources if id_ in hits]
-            best = facts_of(hits[sources[0]][1])
+            best = _handed_on(hits[sources[0]][1])
             told = {"score": item.score, "rank": rank, "ratio": item.ratio}
             children = {"children": _children_told(sources, hits)}
             documents.append(with_facts(read[item.id].document, {**best, **told, **children}))
@@ -342,9 +343,14 @@ def _standing(
     if not item.children:
         return with_facts(document, {**facts_of(document), "rank": rank})
     children = _children_told(item.children, hits)
-    best = facts_of(hits[item.children[0]][1])
+    best = _handed_on(hits[item.children[0]][1])
     facts = {**best, "score": item.score, "rank": rank, "children": children}
     return with_facts(document, facts)
+
+
+def _handed_on(child: Document) -> dict[str, Any]:
+    """Return the facts that are a parent's as well."""
+    return {name: fact for name, fact in facts_of(child).items() if name != OWN_KEY}
 
 
 def _children_told(

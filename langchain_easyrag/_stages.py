@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from copy import copy
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import (
@@ -12,7 +14,9 @@ from langchain_core.documents import (
 )
 
 from easyrag_core import InvalidParameterError, Rerank
-from langchain_easyrag._convert import facts_of, with_facts, with_id
+from easyrag_core.ranking.hit_fusion import known_score
+from langchain_easyrag._convert import FACTS_KEY, MARK_KEY, facts_of, with_mark
+from langchain_easyrag._document_items import DocumentItems
 from langchain_easyrag._given import as_documents, is_listing
 
 if TYPE_CHECKING:
@@ -104,7 +108,7 @@ class _FrameworkStage:
         self, hits: Sequence[Document], context: PipelineContext[Document]
     ) -> list[Document]:
         """Run the part on copies: some write into what they are given."""
-        given = [with_id(document, document.id) for document in hits]
+        given = _copies(hits)
         if isinstance(self.part, BaseDocumentCompressor):
             found = self.part.compress_documents(given, context.query, callbacks=self.callbacks())
         else:
@@ -115,7 +119,7 @@ class _FrameworkStage:
         self, hits: Sequence[Document], context: PipelineContext[Document]
     ) -> list[Document]:
         """Run the part: the async twin of `process`."""
-        given = [with_id(document, document.id) for document in hits]
+        given = _copies(hits)
         if isinstance(self.part, BaseDocumentCompressor):
             found = await self.part.acompress_documents(
                 given, context.query, callbacks=self.callbacks()
@@ -125,34 +129,83 @@ class _FrameworkStage:
         return _recognised(as_documents(found), hits, context)
 
 
+def _copies(hits: Sequence[Document]) -> list[Document]:
+    """Copy documents, each with a mark, and without a score that is not of this stage."""
+    copies = []
+    for place, hit in enumerate(hits):
+        marked = with_mark(hit, place)
+        marked.metadata.pop(_NEW_SCORE, None)
+        copies.append(marked)
+    return copies
+
+
 def _recognised(
     found: Sequence[Document], hits: Sequence[Document], context: PipelineContext[Document]
 ) -> list[Document]:
     """Give ids and facts back to documents that lost them, and read new scores."""
-    by_id = {hit.id: hit for hit in hits}
-    by_text = {hit.page_content: hit for hit in reversed(hits)}
+    origins, items = _Origins(found, hits), context.items
     recognised = []
     for document in found:
-        before = by_text.get(document.page_content)
-        before = before if document.id is None else by_id.get(document.id)
-        known = document if before is None else _as_known(document, before)
-        if note := _note(known, before):
-            context.notes[context.items.id_of(known)] = note
+        source, before = origins.of(document)
+        known = _as_known(document, source, before)
+        if before is not None and isinstance(items, DocumentItems):
+            known = items.kept(known, items.id_of(before))
+        if note := _note(known, source):
+            context.notes[items.id_of(known)] = note
         recognised.append(known)
     return recognised
 
 
-def _as_known(document: Document, before: Document) -> Document:
-    score, old = document.metadata.get(_NEW_SCORE), before.metadata.get(_NEW_SCORE)
-    facts = facts_of(document) or facts_of(before)
-    if isinstance(score, int | float) and score != old:
-        facts = {**facts, "score": float(score)}
-    elif document.id == before.id and facts is facts_of(document):
-        return document
+class _Origins:
+    """Which of the documents that a part was given are those that it gave back."""
+
+    def __init__(self, found: Sequence[Document], hits: Sequence[Document]) -> None:
+        self._by_id = {hit.id: hit for hit in reversed(hits) if hit.id is not None}
+        self._by_text = {hit.page_content: hit for hit in reversed(hits)}
+        self._by_mark: dict[Any, Document] = dict(enumerate(hits))
+        self._pieces = Counter(document.metadata.get(MARK_KEY) for document in found)
+
+    def of(self, document: Document) -> tuple[Document | None, Document | None]:
+        """Return the document that this one was made of, and the one that it still is, if any.
+
+        Of several pieces of one document, none is that document.
+        """
+        mark = document.metadata.get(MARK_KEY)
+        source, before = self._by_mark.get(mark), None
+        if document.id is not None:
+            same = source is not None and source.id == document.id
+            before = source if same else self._by_id.get(document.id)
+        elif source is None or source.page_content == document.page_content:
+            before = source or self._by_text.get(document.page_content)
+        elif self._pieces[mark] == 1:
+            before = source
+        return source or before, before
+
+
+def _as_known(document: Document, source: Document | None, before: Document | None) -> Document:
+    """Return a document with the id, the facts and the score that it should have."""
+    facts = facts_of(document) or ({} if before is None else facts_of(before))
+    metadata = dict(document.metadata)
+    metadata.pop(MARK_KEY, None)
+    score = _number(metadata.get(_NEW_SCORE))
+    # What the part has made of nothing of ours may bring a score from elsewhere.
+    if score is not None and (source is not None or "score" not in facts):
+        facts = {**facts, "score": score}
+    if source is not None and _NEW_SCORE in source.metadata:
+        metadata.setdefault(_NEW_SCORE, source.metadata[_NEW_SCORE])
+    if facts:
+        metadata[FACTS_KEY] = facts
+    same = before is None or (document.id == before.id and facts is facts_of(document))
     # A document of another class, which only its maker can read, becomes a plain one.
-    plain = with_id(before, before.id)
-    plain.page_content, plain.metadata = document.page_content, dict(document.metadata)
-    return with_facts(plain, facts)
+    plain = document if same or before is None else before
+    text = {"page_content": document.page_content, "metadata": metadata}
+    return plain.model_copy(update=text)
+
+
+def _number(score: Any) -> float | None:
+    """Return what a reranker may have given as a score: any real number but NaN, and no truth."""
+    real = isinstance(score, Real) and not isinstance(score, bool)
+    return known_score(score) if real else None
 
 
 def _note(document: Document, before: Document | None) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from easyrag_core import StageFacts, explanation
 from easyrag_core.explanation import Retrieved, hit_of_facts
-from langchain_easyrag._convert import facts_of
+from langchain_easyrag._convert import OWN_KEY, facts_of
 from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 
@@ -56,7 +56,8 @@ def explain(
     if stages is None and documents:
         failed = facts_of(documents[0]).get("failed", {})
         stages = [StageFacts(name, error=error) for name, error in failed.items()]
-    ids = document_ids(documents)
+    known = zip(document_ids(documents), documents, strict=True)
+    ids = [facts_of(document).get(OWN_KEY, id_) for id_, document in known]
     hits = [
         hit_of_facts(id_, rank, facts_of(document))
         for rank, (id_, document) in enumerate(zip(ids, documents, strict=True), start=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, get_args
 
 from langchain_core.documents import Document
@@ -28,6 +29,10 @@ __all__ = ["ChunkDocstore", "DocstoreChunkStore"]
 
 # What LocalFileStore takes for a key, without a way out of its folder.
 _PLAIN_KEY = re.compile(r"(?!x-)[a-zA-Z0-9_][a-zA-Z0-9_\-]*")
+# What file systems take for a name, in bytes.
+_LONGEST_KEY = 255
+# No plain key begins like this, and no other one goes on with a letter after `f`.
+_DIGEST = "x-sha256-"
 
 
 class ChunkDocstore(BaseStore[str, Document]):
@@ -188,7 +193,12 @@ class _ByteRecords:
         self._store.mdelete(list(map(_key_of, ids)))
 
     def ids(self) -> list[str]:
-        return list(map(_id_of, self._store.yield_keys()))
+        keys = list(map(_told_key, self._store.yield_keys()))
+        long = [key for key in keys if key.startswith(_DIGEST)]
+        found = zip(long, self._store.mget(long), strict=True) if long else ()
+        told = {key: _parsed(value, key).id for key, value in found if value is not None}
+        told |= {key: _id_of(key) for key in keys if not key.startswith(_DIGEST)}
+        return [told[key] for key in keys if key in told]  # the others have gone meanwhile
 
 
 def _holds_bytes(kind: type) -> bool:
@@ -198,16 +208,20 @@ def _holds_bytes(kind: type) -> bool:
 
 
 def _key_of(id_: str) -> str:
-    if _PLAIN_KEY.fullmatch(id_):
-        return id_
-    return "x-" + id_.encode("utf-8", "surrogatepass").hex()
+    """Return the id as it is, or its bytes as digits; where that is too long, their digest."""
+    told = id_.encode("utf-8", "surrogatepass")
+    key = id_ if _PLAIN_KEY.fullmatch(id_) else "x-" + told.hex()
+    return key if len(key) <= _LONGEST_KEY else _DIGEST + sha256(told).hexdigest()
 
 
-def _id_of(key: Any) -> str:
-    told = key.decode() if isinstance(key, bytes) else str(key)
-    if not told.startswith("x-"):
-        return told
-    return bytes.fromhex(told[2:]).decode("utf-8", "surrogatepass")
+def _told_key(key: Any) -> str:
+    return key.decode() if isinstance(key, bytes) else str(key)
+
+
+def _id_of(key: str) -> str:
+    if not key.startswith("x-"):
+        return key
+    return bytes.fromhex(key[2:]).decode("utf-8", "surrogatepass")
 
 
 def _written(chunk: Chunk) -> bytes:

@@ -266,18 +266,21 @@ class RetrievalPipeline(Generic[T]):
             told = {n: e for n, e in failed.errors.items() if isinstance(e, Exception)}
             report.channels(names, ChannelOutcome(errors=told))
             raise
-        report.channels(names, outcome)
         errors.update(outcome.errors)
         since = time.perf_counter()
-        candidates = max(self._fetch_k, least) if self._postprocessors else report.k
-        hits = self._items.fused(
-            {name: outcome.results.get(name, []) for name in names},
-            fusion=self._fusion,
-            weights=self._weights,
-            rank_constant=self._rank_constant,
-            k=candidates,
-        )
-        report.fusion(hits, since=since)
+        try:
+            hits = self._items.fused(
+                {name: outcome.results.get(name, []) for name in names},
+                fusion=self._fusion,
+                weights=self._weights,
+                rank_constant=self._rank_constant,
+                k=max(self._fetch_k, least) if self._postprocessors else report.k,
+            )
+        finally:
+            seconds = time.perf_counter() - since
+            # Only fusion sees which hits of different channels are one.
+            report.channels(names, outcome)
+        report.fusion(hits, seconds=seconds)
         return hits
 
     def _asking(self, query: str, least: int) -> _Step[T]:

@@ -62,10 +62,9 @@ class Report(Generic[T]):
         told = _retrieval(self.query, self._told(found))
         return {**told, "gen_ai.data_source.id": name, "easyrag.channel.name": name}
 
-    def fusion(self, given: Sequence[T], *, since: float) -> None:
+    def fusion(self, given: Sequence[T], *, seconds: float) -> None:
         """Keep what all channels together gave."""
         taken = dict.fromkeys(id_ for facts in self.stages for id_ in facts.given)
-        seconds = time.perf_counter() - since
         facts = StageFacts("fusion", tuple(taken), self._ids(given), seconds)
         self.stages.append(facts)
         self._emit("easyrag.fusion", partial(self._fusion, given), facts)

@@ -122,6 +122,7 @@ class QueryItems(DocumentItems):
             return DocumentItems.fused(
                 self, rankings, fusion=fusion, weights=weights, rank_constant=rank_constant, k=k
             )
+        self.know(list(rankings.values()))
         found = {
             name: {self.id_of(document): document for document in reversed(ranking)}
             for name, ranking in rankings.items()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads it
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
@@ -13,7 +14,7 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from easyrag_core import HybridConfig, HybridIndex, InvalidParameterError
-from easyrag_core.errors import check_count
+from easyrag_core.errors import check_count, check_texts
 from langchain_easyrag._convert import (
     chunks_of_documents,
     documents_of_stored,
@@ -23,6 +24,7 @@ from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._hybrid_search import HybridSearch
 from langchain_easyrag.retrievers._side_settings import CONFIG_NAMES, index_and_settings
+from langchain_easyrag.retrievers._store_writes import StoreWrite
 from langchain_easyrag.retrievers._vector_side import VectorSide
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["HybridRetriever"]
 
 _logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 
 class HybridRetriever(ParentRetriever):
@@ -212,6 +216,9 @@ class HybridRetriever(ParentRetriever):
     ) -> list[str]:
         """Add documents; one that is there under the same id is replaced.
 
+        Where the vector store or the index fails, both are left as they were, as far as the
+        store allows.
+
         Args:
             documents: The documents; they stay as they are. One without an id gets one that
                 depends on its content and its source only.
@@ -223,17 +230,12 @@ class HybridRetriever(ParentRetriever):
         """
         chunks = chunks_of_documents(documents)
         rows = self._vector_side.rows(chunks, show_progress=show_progress)
-        names, new = self._names(chunks)
-        store = self.vector_store if add_to_vector_store else None
-        if store is not None:
-            store.add_documents(documents_of_stored(chunks), ids=names)
-        try:
-            self.index.add(chunks, rows)
-        except Exception:
-            if store is not None and new:
-                store.delete(new)
-            raise
-        return names
+        add = partial(self.index.add, chunks, rows)
+        if self.vector_store is not None and add_to_vector_store:
+            self._stored(self.vector_store, add, new=chunks).run()
+        else:
+            add()
+        return [chunk.id for chunk in chunks]
 
     async def aadd_documents(
         self, documents: Iterable[Document], *, add_to_vector_store: bool = True
@@ -241,24 +243,26 @@ class HybridRetriever(ParentRetriever):
         """Add documents: the async twin of `add_documents`, without a progress bar."""
         chunks = await run_in_executor(None, chunks_of_documents, documents)
         rows = await self._vector_side.arows(chunks)
-        names, new = self._names(chunks)
-        store = self.vector_store if add_to_vector_store else None
-        if store is not None:
-            await store.aadd_documents(documents_of_stored(chunks), ids=names)
-        try:
-            await run_in_executor(None, self.index.add, chunks, rows)
-        except Exception:
-            if store is not None and new:
-                await store.adelete(new)
-            raise
-        return names
+        add = partial(self.index.add, chunks, rows)
+        if self.vector_store is not None and add_to_vector_store:
+            await self._stored(self.vector_store, add, new=chunks).arun()
+        else:
+            await run_in_executor(None, add)
+        return [chunk.id for chunk in chunks]
 
-    def _names(self, chunks: Sequence[Chunk]) -> tuple[list[str], list[str]]:
-        """Return all ids, and those that are not here yet."""
-        names = [chunk.id for chunk in chunks]
-        return names, [name for name in names if name not in self.index]
+    def _stored(
+        self,
+        store: VectorStore,
+        write: Callable[[], R],
+        *,
+        new: Sequence[Chunk] = (),
+        gone: Sequence[str] = (),
+    ) -> StoreWrite[R]:
+        """Plan a write into the vector store and the index; of an id that comes twice the last."""
+        documents = zip((chunk.id for chunk in new), documents_of_stored(new), strict=True)
+        return StoreWrite(store, self.index, dict(documents), gone, write, documents_of_stored)
 
-    def delete(self, ids: Sequence[str]) -> int:
+    def delete(self, ids: Iterable[str]) -> int:
         """Remove documents, in the vector store too; ids that are not there are ignored.
 
         Args:
@@ -268,19 +272,21 @@ class HybridRetriever(ParentRetriever):
             How many were removed.
 
         Raises:
-            InvalidParameterError: `ids` is a single string.
+            InvalidParameterError: `ids` is no list of texts.
         """
-        removed = self.index.remove(ids)
-        if self.vector_store is not None:
-            self.vector_store.delete(list(ids))
-        return removed
+        gone = check_texts("ids", ids)
+        remove = partial(self.index.remove, gone)
+        if self.vector_store is None:
+            return remove()
+        return self._stored(self.vector_store, remove, gone=gone).run()
 
-    async def adelete(self, ids: Sequence[str]) -> int:
+    async def adelete(self, ids: Iterable[str]) -> int:
         """Remove documents: the async twin of `delete`."""
-        removed = await run_in_executor(None, self.index.remove, ids)
-        if self.vector_store is not None:
-            await self.vector_store.adelete(list(ids))
-        return removed
+        gone = check_texts("ids", ids)
+        remove = partial(self.index.remove, gone)
+        if self.vector_store is None:
+            return await run_in_executor(None, remove)
+        return await self._stored(self.vector_store, remove, gone=gone).arun()
 
     @override
     def _get_relevant_documents(

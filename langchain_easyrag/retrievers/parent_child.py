@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.runnables import run_in_executor
 from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from easyrag_core import InvalidParameterError
-from easyrag_core.errors import check_count
+from easyrag_core.errors import check_count, check_texts
 from langchain_easyrag._convert import (
     documents_of_chunks,
     facts_of,
@@ -22,11 +23,12 @@ from langchain_easyrag._convert import (
 from langchain_easyrag._given import given_documents
 from langchain_easyrag._identity import document_ids
 from langchain_easyrag._parents import Families, ParentStore
+from langchain_easyrag.retrievers._store_writes import StoreWrite
 from langchain_easyrag.retrievers.hybrid import HybridRetriever
 from langchain_easyrag.text_splitters import ParentChildTextSplitter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from langchain_core.callbacks import (
         AsyncCallbackManagerForRetrieverRun,
@@ -34,12 +36,15 @@ if TYPE_CHECKING:
     )
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
+    from langchain_core.vectorstores import VectorStore
 
     from easyrag_core import Chunk
 
 __all__ = ["ParentChildRetriever"]
 
 _logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 # So many children for each parent wanted: several may share one.
 _CHILDREN = 5
@@ -135,24 +140,15 @@ class ParentChildRetriever(HybridRetriever):
         """
         plan = self._plan(documents)
         rows = self._vector_side.rows(plan.chunks, show_progress=show_progress)
+        write = partial(self._write, plan, rows)
         store = self.vector_store if add_to_vector_store else None
         if store is None:
-            return self._write(plan, rows)
+            return write()
         try:
-            plan.skip(store.get_by_ids(plan.names))
+            plan.skip(store.get_by_ids(plan.names) if plan.names else ())
         except NotImplementedError:
             _logger.debug("%s gives no documents by id: all are embedded.", store)
-        if plan.children:
-            store.add_documents(plan.children, ids=plan.names)
-        try:
-            written = self._write(plan, rows)
-        except Exception:
-            if lost := [name for name in plan.names if name not in self.index]:
-                store.delete(lost)
-            raise
-        if plan.gone:
-            store.delete(plan.gone)
-        return written
+        return self._both(store, write, plan).run()
 
     @override
     async def aadd_documents(
@@ -161,24 +157,20 @@ class ParentChildRetriever(HybridRetriever):
         """Cut documents and index them: the async twin of `add_documents`."""
         plan = await run_in_executor(None, self._plan, documents)
         rows = await self._vector_side.arows(plan.chunks)
+        write = partial(self._write, plan, rows)
         store = self.vector_store if add_to_vector_store else None
         if store is None:
-            return await run_in_executor(None, self._write, plan, rows)
+            return await run_in_executor(None, write)
         try:
-            plan.skip(await store.aget_by_ids(plan.names))
+            plan.skip(await store.aget_by_ids(plan.names) if plan.names else ())
         except NotImplementedError:
             _logger.debug("%s gives no documents by id: all are embedded.", store)
-        if plan.children:
-            await store.aadd_documents(plan.children, ids=plan.names)
-        try:
-            written = await run_in_executor(None, self._write, plan, rows)
-        except Exception:
-            if lost := [name for name in plan.names if name not in self.index]:
-                await store.adelete(lost)
-            raise
-        if plan.gone:
-            await store.adelete(plan.gone)
-        return written
+        return await self._both(store, write, plan).arun()
+
+    def _both(self, store: VectorStore, write: Callable[[], R], plan: _Plan) -> StoreWrite[R]:
+        """Plan a write into the vector store and the index."""
+        new = dict(zip(plan.names, plan.children, strict=True))
+        return StoreWrite(store, self.index, new, plan.gone, write, _embedded)
 
     def _plan(self, documents: Iterable[Document]) -> _Plan:
         """Cut documents and see what has gone; of an id that comes twice the last counts."""
@@ -194,7 +186,7 @@ class ParentChildRetriever(HybridRetriever):
         return _Plan(
             families=families,
             chunks=chunks,
-            children=documents_of_chunks(children, {}, embedded=True),
+            children=_embedded(children),
             gone=[id_ for id_ in self._children_here(families) if id_ not in kept],
         )
 
@@ -225,7 +217,7 @@ class ParentChildRetriever(HybridRetriever):
         return list(dict.fromkeys(parent for parent in parents if parent is not None))
 
     @override
-    def delete(self, ids: Sequence[str]) -> int:
+    def delete(self, ids: Iterable[str]) -> int:
         """Remove documents with all their chunks, in the stores too; unknown ids are ignored.
 
         Args:
@@ -235,26 +227,30 @@ class ParentChildRetriever(HybridRetriever):
             How many documents were removed.
 
         Raises:
-            InvalidParameterError: `ids` is a single string.
+            InvalidParameterError: `ids` is no list of texts.
         """
         here, children = self._here(ids)
-        if self.vector_store is not None and children:
-            self.vector_store.delete(children)
-        return self._remove(here)
+        remove = partial(self._remove, here)
+        if self.vector_store is None:
+            return remove()
+        return StoreWrite(self.vector_store, self.index, {}, children, remove, _embedded).run()
 
     @override
-    async def adelete(self, ids: Sequence[str]) -> int:
+    async def adelete(self, ids: Iterable[str]) -> int:
         """Remove documents: the async twin of `delete`."""
-        here, children = self._here(ids)
-        if self.vector_store is not None and children:
-            await self.vector_store.adelete(children)
-        return await run_in_executor(None, self._remove, here)
+        here, children = await run_in_executor(None, self._here, ids)
+        remove = partial(self._remove, here)
+        if self.vector_store is None:
+            return await run_in_executor(None, remove)
+        write = StoreWrite(self.vector_store, self.index, {}, children, remove, _embedded)
+        return await write.arun()
 
-    def _here(self, ids: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _here(self, ids: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return those documents that are here, and all their children."""
         if isinstance(ids, str):
             raise InvalidParameterError("ids", ids, "give a list of ids")
-        here = [id_ for id_ in dict.fromkeys(ids) if self.index.chunks_of(id_)]
+        unique = dict.fromkeys(check_texts("ids", ids))
+        here = [id_ for id_ in unique if self.index.chunks_of(id_)]
         return here, self._children_here(here)
 
     def _remove(self, document_ids: Sequence[str]) -> int:
@@ -325,6 +321,11 @@ class ParentChildRetriever(HybridRetriever):
         return Families(
             current, store=self._parent_store, parent_key="parent_id", strict=self.strict
         )
+
+
+def _embedded(chunks: Iterable[Chunk]) -> list[Document]:
+    """Return children as a vector store holds them."""
+    return documents_of_chunks(chunks, {}, embedded=True)
 
 
 @dataclass(slots=True)
