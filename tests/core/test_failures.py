@@ -20,6 +20,7 @@ from easyrag_core import (
     Failure,
     FirstTokenTimeoutError,
     InvalidParameterError,
+    ModelUnavailableError,
     classify_failure,
 )
 from easyrag_core.routing import retry_after_of
@@ -127,8 +128,82 @@ def test_builtins():
     with pytest.raises(json.JSONDecodeError) as bad:
         json.loads("{")
     assert kind(bad.value) == "malformed"
-    for unknown in (ValueError("x"), KeyError("x"), TypeError("x"), PermissionError("x")):
+    for unknown in (ValueError("x"), RuntimeError("x"), PermissionError("x")):
         assert kind(unknown) == "unknown"
+
+
+class OwnError(TypeError):
+    """A client's own."""
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        TypeError("f() got an unexpected keyword argument 'nonsense'"),
+        AttributeError("'str' object has no attribute 'metadata'"),
+        KeyError("topic"),
+        IndexError("list index out of range"),
+        NameError("x"),
+        AssertionError(),
+        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+        ZeroDivisionError(),
+        RecursionError(),
+        ModuleNotFoundError("x"),
+        FileNotFoundError("no.png"),
+        UserWarning("x"),
+        InvalidParameterError("wants", "x", "y"),
+    ],
+    ids=repr,
+)
+def test_a_programs_mistake_is_no_outage(mistake):
+    """What Python raises for a wrong program or wrong input may be one caller's alone."""
+    wrapped = ValueError("bad input")
+    wrapped.__cause__ = mistake
+    routed = ModelUnavailableError({"inner": mistake})
+    routed.__cause__ = mistake
+    for told in (mistake, wrapped, routed):
+        assert kind(told) == "programming"
+
+
+def test_what_json_cannot_write_is_the_callers():
+    """A date, a circle and a number that JSON does not have, in a tool's arguments."""
+    circle = []
+    circle.append(circle)
+    for value in (datetime.now(UTC), circle, float("nan")):
+        with pytest.raises((TypeError, ValueError)) as bad:
+            json.dumps(value, allow_nan=False)
+        assert kind(bad.value) == "programming"
+
+
+def test_a_mistake_over_an_answer_is_the_answers():
+    """A null answer that a client trips over, where it can be told from a program's mistake."""
+    for told in (
+        TypeError("Received response with null value for 'choices'. This can happen"),
+        KeyError("Response missing 'choices' key: dict_keys(['id'])"),
+        KeyError("choices"),
+        AttributeError("'NoneType' object has no attribute 'choices'"),
+        ValueError("Unexpected response type from OpenAI-compatible endpoint."),
+    ):
+        assert kind(told) == "malformed"
+    for attributes in ({"response": response(200)}, {"body": {}}, {"status_code": 200}):
+        told = TypeError("'NoneType' object is not subscriptable")
+        vars(told).update(attributes)
+        assert kind(told) == "malformed"
+        wrapper = RuntimeError()
+        wrapper.__cause__ = told
+        assert kind(wrapper) == "malformed"
+
+
+def test_a_mistake_within_a_clients_error_is_the_clients():
+    """A status of any cause tells; without one a class of the client's own may be an outage."""
+    told = TypeError("x")
+    told.__cause__ = error("APIStatusError", status_code=503)
+    assert kind(told) == "server"
+    told.__cause__ = error("OddError")
+    assert kind(told) == "unknown"
+    wrapper = error("OddError")
+    wrapper.__cause__ = TypeError("x")
+    assert kind(wrapper) == kind(OwnError("x")) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +289,7 @@ def test_no_header_breaks_the_reading(told):
 
 
 def test_what_counts_and_what_moves_on():
-    """Keys, bad requests and refusals are no outage; bad requests and refusals stop."""
+    """Keys, bad requests, mistakes and refusals are no outage; bad requests and refusals stop."""
     kinds = frozenset(FAILURE_KINDS)
     assert kinds - MOVING_KINDS == {"invalid_request", "refusal"}
     assert kinds - COUNTED_KINDS == {
@@ -225,6 +300,7 @@ def test_what_counts_and_what_moves_on():
         "context_overflow",
         "invalid_request",
         "refusal",
+        "programming",
     }
 
 

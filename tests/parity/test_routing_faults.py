@@ -1,0 +1,197 @@
+"""What is not a model's fault opens no circuit, in both frameworks and all forms of a request."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from llama_index.core.llms import ChatMessage
+from llama_index.core.prompts import PromptTemplate
+
+pytest.importorskip("langchain_openai")
+pytest.importorskip("llama_index.llms.openai_like")
+
+from langchain_openai import ChatOpenAI
+from llama_index.llms.openai_like import OpenAILike
+
+from easyrag_core import ModelUnavailableError
+from langchain_easyrag import RoutedChatModel
+from llamaindex_easyrag import RoutedLLM
+from tests.http_clients import http_clients
+from tests.openai_server import OpenAIServer, Reply, Status
+
+QUESTION = [ChatMessage(content="Hi")]
+FORMS = ["plain", "async", "stream", "async stream"]
+
+
+@pytest.fixture(scope="module")
+def http():
+    with http_clients() as http:
+        yield http
+
+
+class LangChain:
+    """A routed chat model of two."""
+
+    def __init__(self, url, http, **settings):
+        self.run = http.runner.run
+        self.model = RoutedChatModel(
+            [
+                ChatOpenAI(
+                    model=name,
+                    base_url=url,
+                    api_key="key",
+                    max_retries=0,
+                    http_client=http.plain,
+                    http_async_client=http.awaited,
+                )
+                for name in "ab"
+            ],
+            **settings,
+        )
+
+    def ask(self, form, asked="Hi", **given) -> Any:
+        """The last message, which for a stream is the sum."""
+        if form == "plain":
+            return self.model.invoke(asked, **given)
+        if form == "async":
+            return self.run(self.model.ainvoke(asked, **given))
+        chunks = list(self.model.stream(asked, **given)) if form == "stream" else []
+        if form == "async stream":
+            self.run(_collect(self.model.astream(asked, **given), chunks))
+        total = chunks[0]
+        for chunk in chunks[1:]:
+            total += chunk
+        return total
+
+    @staticmethod
+    def reason(answer):
+        return answer.response_metadata["finish_reason"]
+
+    @staticmethod
+    def text(answer):
+        return answer.text
+
+
+class LlamaIndex:
+    """A routed LLM of two."""
+
+    def __init__(self, url, http, **settings):
+        self.run = http.runner.run
+        self.model = RoutedLLM(
+            [
+                OpenAILike(
+                    model=name,
+                    api_base=url,
+                    api_key="key",
+                    max_retries=0,
+                    is_chat_model=True,
+                    is_function_calling_model=True,
+                    http_client=http.plain,
+                    async_http_client=http.awaited,
+                )
+                for name in "ab"
+            ],
+            **settings,
+        )
+
+    def ask(self, form, asked=QUESTION, **given) -> Any:
+        """The last response."""
+        if form == "plain":
+            return self.model.chat(asked, **given)
+        if form == "async":
+            return self.run(self.model.achat(asked, **given))
+        if form == "stream":
+            return list(self.model.stream_chat(asked, **given))[-1]
+        chunks: list[Any] = []
+
+        async def read():
+            await _collect(await self.model.astream_chat(asked, **given), chunks)
+
+        self.run(read())
+        return chunks[-1]
+
+    @staticmethod
+    def reason(answer):
+        return answer.raw.choices[0].finish_reason
+
+    @staticmethod
+    def text(answer):
+        return answer.message.content or ""
+
+
+async def _collect(stream, chunks):
+    async for chunk in stream:
+        chunks.append(chunk)
+
+
+FRAMEWORKS = [LangChain, LlamaIndex]
+frameworks = pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda each: each.__name__)
+forms = pytest.mark.parametrize("form", FORMS)
+
+
+def states(model, what="state"):
+    return [each[what] for each in model.snapshot()["candidates"]]
+
+
+@frameworks
+@forms
+def test_a_setting_that_a_client_does_not_know(framework, form, http):
+    """The client refuses it before there is a request; others are still answered."""
+    with OpenAIServer(Reply("Hello")) as server:
+        routed = framework(server.base_url, http)
+        for _ in range(3):
+            with pytest.raises(ModelUnavailableError, match="nonsense") as error:
+                routed.ask(form, nonsense=1)
+            assert isinstance(error.value.__cause__, TypeError)
+        assert states(routed.model, "failures") == [{"programming": 3}] * 2
+        assert routed.text(routed.ask(form)) == "Hello"
+        assert states(routed.model) == ["closed", "closed"]
+
+
+def test_a_history_that_json_cannot_write(http):
+    """A date among a tool's arguments, an object for a tool."""
+    call: Any = {"name": "t", "args": {"d": datetime.now(UTC)}, "id": "1"}
+    history = [
+        HumanMessage("Hi"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("x", tool_call_id="1"),
+    ]
+    with OpenAIServer(Reply("Hello")) as server:
+        routed = LangChain(server.base_url, http)
+        for asked, given in ((history, {}), ("Hi", {"tools": [object()]})):
+            for _ in range(2):
+                with pytest.raises(ModelUnavailableError):
+                    routed.ask("plain", asked, **given)
+        assert states(routed.model) == ["closed", "closed"]
+        assert server.requests == []
+
+
+def test_tools_and_classes_that_are_none(http):
+    """LlamaIndex finds out while it asks a model."""
+    dictionary: Any = dict
+    with OpenAIServer(Reply("Hello")) as server:
+        llm = LlamaIndex(server.base_url, http).model
+        for wrong in (
+            lambda: llm.chat_with_tools(["x"], "Hi"),
+            lambda: llm.structured_predict(dictionary, PromptTemplate("Hi")),
+        ):
+            for _ in range(2):
+                with pytest.raises(ModelUnavailableError):
+                    wrong()
+        assert states(llm) == ["closed", "closed"]
+
+
+@frameworks
+@pytest.mark.parametrize("form", FORMS[:2])
+def test_a_null_answer_is_the_models(framework, form, http):
+    """The next model is asked, and the class of failure tells what can be told."""
+    null = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": None}
+    answers = lambda asked: Status(200, null) if asked.model == "a" else Reply("Hello")  # noqa: E731 - a script
+    with OpenAIServer(answers) as server:
+        routed = framework(server.base_url, http)
+        assert routed.text(routed.ask(form)) == "Hello"
+        kind = "malformed" if framework is LangChain else "programming"
+        assert states(routed.model, "failures") == [{kind: 1}, {}]
