@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from easyrag_core.errors import FirstTokenTimeoutError, StreamInterruptedError
 from easyrag_core.events import emit
-from easyrag_core.routing._attempts import blank_answer
+from easyrag_core.routing._endings import BlankAnswerError
 from easyrag_core.routing._steps import Came, Late, Raised
 from easyrag_core.routing.streams import DeltaReader, StreamReset
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from easyrag_core.errors import ModelUnavailableError
     from easyrag_core.routing._attempts import Attempt, Attempts
     from easyrag_core.routing._steps import Step
+    from easyrag_core.routing.failures import Failure
 
 __all__ = ["Delivery"]
 
@@ -155,7 +156,11 @@ class Delivery(Generic[M, C]):
     def _ended(self) -> Sequence[C]:
         accepted = self._settings.empty == "accept" and not self._handed_over
         if not self._begun and not accepted:
-            return self._failed(blank_answer(self._attempt))
+            blank = BlankAnswerError(self._attempt.candidate.name, self._held)
+            failure = self._settings.failure(blank)
+            # After another model's words, a refusal is no answer of its own.
+            if self._handed_over or not self._settings.hands_on(failure):
+                return self._failed(blank, failure)
         given = self._held
         self._release()
         self._attempt.succeeded()
@@ -169,12 +174,12 @@ class Delivery(Generic[M, C]):
         seconds = self._settings.clock() - self._attempt.started
         return FirstTokenTimeoutError(reason=f"{name!r} gave no content within {seconds:.3g} s")
 
-    def _failed(self, error: BaseException) -> Sequence[C]:
+    def _failed(self, error: BaseException, failure: Failure | None = None) -> Sequence[C]:
         if not isinstance(error, Exception):
             raise error
         self.over = True
         self._error = error
-        moves = self._attempts.failed(self._attempt, error)
+        moves = self._attempts.failed(self._attempt, error, failure)
         if self._handed_over and not (moves and self._may_turn()):
             raise self._interrupted()
         if not moves:

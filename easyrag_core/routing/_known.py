@@ -19,6 +19,8 @@ CODES: Final[Mapping[str, FailureKind]] = {
     "string_above_max_length": "context_overflow",
     "content_filter": "refusal",
     "content_policy_violation": "refusal",
+    "data_inspection_failed": "refusal",
+    "length": "truncated",
     "responsibleaipolicyviolation": "refusal",
     "model_not_found": "not_found",
     "deploymentnotfound": "not_found",
@@ -58,6 +60,8 @@ STATUSES: Final[Mapping[int, FailureKind]] = {
 NAMES: Final[tuple[tuple[FailureKind, frozenset[str]], ...]] = (
     ("context_overflow", frozenset({"ContextOverflowError", "RequestTooLargeError"})),
     ("refusal", frozenset({"ModelRefusalError", "ContentFilterFinishReasonError"})),
+    ("truncated", frozenset({"LengthFinishReasonError"})),
+    ("blank", frozenset({"BlankAnswerError"})),
     (
         "timeout",
         frozenset(

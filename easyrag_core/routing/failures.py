@@ -38,6 +38,7 @@ FailureKind: TypeAlias = Literal[
     "context_overflow",
     "invalid_request",
     "refusal",
+    "truncated",
     "programming",
     "unknown",
 ]
@@ -49,8 +50,9 @@ FAILURE_KINDS: Final[tuple[FailureKind, ...]] = get_args(FailureKind)
 COUNTED_KINDS: Final[frozenset[FailureKind]] = frozenset(
     {"timeout", "connection", "rate_limit", "server", "malformed", "blank", "unknown"}
 )
-"""What speaks of an outage and opens a circuit. A wrong key, a bad request or a program's mistake
-does not: it may be one caller's alone, and must not take the model from the others."""
+"""What speaks of an outage and opens a circuit. A wrong key, a bad request, too small a limit or
+a program's mistake does not: it may be one caller's alone, and must not take the model from the
+others."""
 
 MOVING_KINDS: Final = frozenset(FAILURE_KINDS) - {"invalid_request", "refusal"}
 """After what the next candidate is asked. A bad request is as bad elsewhere, and a refusal is an

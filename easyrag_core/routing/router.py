@@ -74,12 +74,15 @@ class ModelRouter(Generic[M]):
         first_token_timeout: Seconds until the first content of a stream; `None` for no limit.
         stall_timeout: Seconds between the chunks of a stream after that; `None` for no limit.
         total_timeout: Seconds for one candidate's whole answer; `None` for no limit.
-        empty: Whether a blank answer is a `"failure"`, or to be taken as it is (`"accept"`).
+        empty: Whether a blank answer is a `"failure"`, or to be taken as it is (`"accept"`). One
+            that a content filter ended is a refusal, which is an answer, unless refusals move on;
+            one that its length limit ended is "truncated", which is not counted.
         mid_stream: What happens when a stream breaks after its first content.
         moving_kinds: The failures after which the next candidate is asked; after the others the
             model's own error is raised.
         counted_kinds: The failures that a circuit breaker counts.
-        classify: A word on errors that goes before ours; `None` from it leaves them to ours.
+        classify: A word on errors that goes before ours; `None` from it leaves them to ours. The
+            error of a blank answer has what came as `answers`.
         on_event: Is told of `easyrag.routing.attempt`, `.first_token`, `.skipped`, `.switched`
             and `.state`.
 

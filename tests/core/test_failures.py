@@ -108,6 +108,7 @@ def test_by_status_wherever_a_client_keeps_it(status, expected):
             "context_overflow",
         ),
         (["ContentFilterFinishReasonError", "OpenAIError"], "refusal"),
+        (["LengthFinishReasonError", "OpenAIError"], "truncated"),
         (["APIResponseValidationError", "APIError"], "malformed"),
         (["OverloadedError", "InternalServerError"], "server"),
         (["ResourceExhausted", "TooManyRequests"], "rate_limit"),
@@ -289,7 +290,7 @@ def test_no_header_breaks_the_reading(told):
 
 
 def test_what_counts_and_what_moves_on():
-    """Keys, bad requests, mistakes and refusals are no outage; bad requests and refusals stop."""
+    """What may be one caller's alone is no outage; bad requests and refusals stop."""
     kinds = frozenset(FAILURE_KINDS)
     assert kinds - MOVING_KINDS == {"invalid_request", "refusal"}
     assert kinds - COUNTED_KINDS == {
@@ -300,6 +301,7 @@ def test_what_counts_and_what_moves_on():
         "context_overflow",
         "invalid_request",
         "refusal",
+        "truncated",
         "programming",
     }
 

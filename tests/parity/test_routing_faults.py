@@ -195,3 +195,34 @@ def test_a_null_answer_is_the_models(framework, form, http):
         assert routed.text(routed.ask(form)) == "Hello"
         kind = "malformed" if framework is LangChain else "programming"
         assert states(routed.model, "failures") == [{kind: 1}, {}]
+
+
+@frameworks
+@forms
+def test_what_a_filter_ended_is_handed_on(framework, form, http):
+    """As the framework's own client does, with the reason; circuits stay closed."""
+    with OpenAIServer(Reply("", finish="content_filter")) as server:
+        routed = framework(server.base_url, http)
+        for _ in range(3):
+            answer = routed.ask(form)
+            assert routed.text(answer) == ""
+        if form in FORMS[:2]:
+            assert routed.reason(answer) == "content_filter"
+        assert states(routed.model, "successes") == [3, 0]
+        assert states(routed.model) == ["closed", "closed"]
+
+
+@frameworks
+@forms
+def test_too_small_a_limit_opens_nothing(framework, form, http):
+    """The next model is asked; when all end by their length, the error says so."""
+    script = lambda asked: Reply("", finish="length") if asked.model == "a" else Reply("Hello")  # noqa: E731
+    with OpenAIServer(script) as server, OpenAIServer(Reply("", finish="length")) as short:
+        routed = framework(server.base_url, http)
+        assert [routed.text(routed.ask(form)) for _ in range(3)] == ["Hello"] * 3
+        assert states(routed.model, "failures") == [{"truncated": 3}, {}]
+        routed = framework(short.base_url, http)
+        for _ in range(2):
+            with pytest.raises(ModelUnavailableError, match="length limit"):
+                routed.ask(form)
+        assert states(routed.model) == ["closed", "closed"]
