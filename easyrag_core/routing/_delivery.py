@@ -66,6 +66,7 @@ class Delivery(Generic[M, C]):
         self._first_until = None if first is None else started + first
         self._total_until = None if total is None else started + total
         self._stall = attempt.stall_timeout
+        self._given_at: float | None = None
 
     def patience(self) -> float | None:
         """Say how long to wait for the next step.
@@ -74,6 +75,7 @@ class Delivery(Generic[M, C]):
             Seconds of at least 0; `None` for ever.
         """
         now = self._settings.clock()
+        self._pause(now)
         limits = [] if self._total_until is None else [self._total_until - now]
         if self._begun and self._stall is not None:
             limits.append(self._stall)
@@ -95,7 +97,8 @@ class Delivery(Generic[M, C]):
             BaseException: What the model raised, when it is not for the next candidate.
         """
         if isinstance(step, Came):
-            return self._came(step.value)
+            self._given_at = self._settings.clock()
+            return self._came(step.value, self._given_at)
         if isinstance(step, Raised):
             return self._failed(step.error)
         if isinstance(step, Late):
@@ -110,24 +113,27 @@ class Delivery(Generic[M, C]):
         """
         return self._interrupted() if self._handed_over else self._attempts.failure()
 
-    def _came(self, chunk: C) -> Sequence[C | StreamReset]:
+    def _pause(self, now: float) -> None:
+        """Leave out of the model's time what its reader took over the last chunk."""
+        if self._given_at is not None and self._total_until is not None:
+            self._total_until += now - self._given_at
+        self._given_at = None
+
+    def _came(self, chunk: C, now: float) -> Sequence[C | StreamReset]:
         # Chunks that come without a pause leave no wait that could end too late.
-        if self._is_over(self._total_until):
+        if _is_over(self._total_until, now):
             return self._failed(self._late())
         if self._begun:
             self._hand_over(chunk)
             return (chunk,)
         self._held.append(chunk)
         if not self._reader.carries_content(chunk):
-            return self._failed(self._late()) if self._is_over(self._first_until) else ()
+            return self._failed(self._late()) if _is_over(self._first_until, now) else ()
         self._begun = True
         self._attempt.first_token()
         given: list[C | StreamReset] = [*self._turned(), *self._held]
         self._release()
         return given
-
-    def _is_over(self, until: float | None) -> bool:
-        return until is not None and self._settings.clock() >= until
 
     def _release(self) -> None:
         for chunk in self._held:
@@ -194,3 +200,7 @@ class Delivery(Generic[M, C]):
         error = StreamInterruptedError(self.partial, self._attempts.errors)
         error.__cause__ = self._error
         return error
+
+
+def _is_over(until: float | None, now: float) -> bool:
+    return until is not None and now >= until

@@ -73,7 +73,8 @@ class ModelRouter(Generic[M]):
             router; by default `CircuitBreaker()`.
         first_token_timeout: Seconds until the first content of a stream; `None` for no limit.
         stall_timeout: Seconds between the chunks of a stream after that; `None` for no limit.
-        total_timeout: Seconds for one candidate's whole answer; `None` for no limit.
+        total_timeout: Seconds for one candidate's whole answer; `None` for no limit. Whoever reads
+            a stream may take his time: what passes between two chunks that way is left out.
         empty: Whether a blank answer is a `"failure"`, or to be taken as it is (`"accept"`). One
             that a content filter ended is a refusal, which is an answer, unless refusals move on;
             one that its length limit ended is "truncated", which is not counted.

@@ -156,6 +156,47 @@ def test_the_total_time_holds_for_a_stream_that_never_pauses(form):
         form.stream(routed(Chatter(), total_timeout=SHORT))
 
 
+def test_a_readers_pauses_are_not_the_models_time(form):
+    """However long each of them is, and however short the model's time."""
+    clock = Clock()
+    router = routed(
+        Model(["x", " ", "y", "z"]),
+        total_timeout=PATIENT,
+        stall_timeout=PATIENT,
+        breaker=CircuitBreaker(failure_threshold=1, clock=clock),
+    )
+
+    class Slow(list):
+        def append(self, chunk):
+            super().append(chunk)
+            clock.now += 10 * PATIENT
+
+    assert form.stream(router, Slow()) == ["x", " ", "y", "z"]
+    assert router.snapshot()["candidates"][0]["state"] == "closed"
+
+
+def test_the_models_own_time_counts_beside_its_readers():
+    """A reader's pauses give it no more; without threads it is certain who lets time pass."""
+    clock = Clock()
+
+    class Read(list):
+        def append(self, chunk):
+            super().append(chunk)
+            clock.now += 10 * PATIENT
+
+    class Slow(Model):
+        def next_turn(self):
+            for chunk in "abcde":
+                clock.now += 0.4 * PATIENT
+                yield chunk
+
+    seen = Read()
+    router = routed(Slow(), total_timeout=PATIENT, breaker=CircuitBreaker(clock=clock))
+    with pytest.raises(StreamInterruptedError):
+        Async().stream(router, seen)
+    assert seen == ["a", "b"]
+
+
 def test_a_restart_is_told_before_the_new_chunks(form):
     """What came before is void; chunks that are held come after the reset."""
     router = routed(
