@@ -16,11 +16,18 @@ pytest.importorskip("llama_index.llms.openai_like")
 from langchain_openai import ChatOpenAI
 from llama_index.llms.openai_like import OpenAILike
 
-from easyrag_core import ModelUnavailableError
+from easyrag_core import ModelUnavailableError, StreamInterruptedError
 from langchain_easyrag import RoutedChatModel
 from llamaindex_easyrag import RoutedLLM
 from tests.http_clients import http_clients
-from tests.openai_server import OpenAIServer, Reply, Status
+from tests.openai_server import (
+    CUT,
+    OpenAIServer,
+    Reply,
+    Status,
+    Stream,
+    ToolDelta,
+)
 
 QUESTION = [ChatMessage(content="Hi")]
 FORMS = ["plain", "async", "stream", "async stream"]
@@ -226,3 +233,43 @@ def test_too_small_a_limit_opens_nothing(framework, form, http):
             with pytest.raises(ModelUnavailableError, match="length limit"):
                 routed.ask(form)
         assert states(routed.model) == ["closed", "closed"]
+
+
+# Half an answer
+
+TOOL: Any = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+HALF_A_CALL = ToolDelta('{"ci', 0, "1", "weather")
+
+
+@frameworks
+@pytest.mark.parametrize("form", FORMS[2:])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        ["Let me see", HALF_A_CALL],
+        [HALF_A_CALL, "Let me see"],
+        [
+            {
+                "content": "Let me see",
+                "tool_calls": [
+                    {
+                        "index": 0,
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "weather", "arguments": "{"},
+                    }
+                ],
+            }
+        ],
+    ],
+    ids=["after text", "before text", "with text"],
+)
+def test_half_a_call_is_not_continued(framework, form, begun, http):
+    """Nobody could go on from it: what there is of it would be part of the next model's answer."""
+    script = lambda asked: Stream([*begun, CUT]) if asked.model == "a" else Reply("Sunny")  # noqa: E731
+    with OpenAIServer(script) as server:
+        routed = framework(server.base_url, http, mid_stream="continue")
+        with pytest.raises(StreamInterruptedError) as error:
+            routed.ask(form, tools=[TOOL])
+        assert error.value.partial == "Let me see"
+        assert [asked.model for asked in server.requests] == ["a"]
