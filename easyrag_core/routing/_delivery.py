@@ -131,14 +131,14 @@ class Delivery(Generic[M, C]):
             return self._failed(self._late()) if _is_over(self._first_until, now) else ()
         self._begun = True
         self._attempt.first_token()
-        given: list[C | StreamReset] = [*self._turned(), *self._held]
-        self._release()
-        return given
+        return self._released()
 
-    def _release(self) -> None:
+    def _released(self) -> list[C | StreamReset]:
+        given: list[C | StreamReset] = [*self._turned(), *self._held]
         for chunk in self._held:
             self._hand_over(chunk)
         self._held = []
+        return given
 
     def _hand_over(self, chunk: C) -> None:
         self._handed_over = True
@@ -159,19 +159,24 @@ class Delivery(Generic[M, C]):
         self._texts, self._continuable = [], True
         return [reset]
 
-    def _ended(self) -> Sequence[C]:
-        accepted = self._settings.empty == "accept" and not self._handed_over
-        if not self._begun and not accepted:
+    def _ended(self) -> Sequence[C | StreamReset]:
+        if not self._begun and not self._is_accepted():
             blank = BlankAnswerError(self._attempt.candidate.name, self._held)
             failure = self._settings.failure(blank)
-            # After another model's words, a refusal is no answer of its own.
-            if self._handed_over or not self._settings.hands_on(failure):
+            # A refusal to go on from another model's words leaves them half an answer.
+            if self.prefill or not self._settings.hands_on(failure):
                 return self._failed(blank, failure)
-        given = self._held
-        self._release()
+        given = [] if self._begun else self._released()
         self._attempt.succeeded()
         self.over = self.done = True
         return given
+
+    def _is_accepted(self) -> bool:
+        """Whether chunks that came to the end without content are taken as they are."""
+        told = self._reader.is_answer
+        if told is not None and told(self._held):
+            return True
+        return self._settings.empty == "accept" and not self._handed_over
 
     def _late(self) -> TimeoutError:
         name = self._attempt.candidate.name

@@ -94,8 +94,10 @@ COMPLETION_READER: Final[DeltaReader[CompletionResponse]] = DeltaReader(
 )
 
 
-def _has_fields(given: BaseModel) -> bool:
-    return any(value is not None for value in given.model_dump().values())
+def _has_fields(given: BaseModel | list[BaseModel]) -> bool:
+    # Several calls in parallel are several objects.
+    objects = given if isinstance(given, list) else [given]
+    return any(value is not None for each in objects for value in each.model_dump().values())
 
 
 OBJECT_READER: Final[DeltaReader[Any]] = DeltaReader(
@@ -103,6 +105,8 @@ OBJECT_READER: Final[DeltaReader[Any]] = DeltaReader(
     text_of=lambda _: "",
     # An object that is half made cannot be handed to another model.
     continuable=lambda _: False,
+    # At first nothing is filled in; what is so at the end was meant that way.
+    is_answer=bool,
 )
 
 

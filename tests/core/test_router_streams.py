@@ -8,6 +8,7 @@ import gc
 import statistics
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -278,6 +279,18 @@ def test_blank_streams_may_be_taken_as_they_are(form):
     router = routed(Model([ROLE, "", " "]), Model(["two"]), empty="accept")
     assert form.stream(router) == [ROLE, "", " "]
     assert told(router)["successes"] == 1
+
+
+def test_what_is_an_answer_without_content_is_the_readers_word(form):
+    """It is taken at the regular end alone, also where another model had begun."""
+    reader = replace(READER, is_answer=bool)
+    first, second = Model([ROLE, CUT], [], [ROLE, ROLE]), Model(["two"])
+    router = routed(first, second, breaker=CircuitBreaker(failure_threshold=3))
+    read = [form.stream(router, reader=reader) for _ in range(3)]
+    assert read == [["two"], ["two"], [ROLE, ROLE]]
+    router = routed(Model(["half", CUT]), Model([ROLE]), mid_stream="restart")
+    half, reset, role = form.stream(router, reader=reader)
+    assert (half, reset.partial, role) == ("half", "half", ROLE)
 
 
 def test_a_dead_model_is_left_alone_and_probed(form):

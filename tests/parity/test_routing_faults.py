@@ -9,6 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from llama_index.core.llms import ChatMessage
 from llama_index.core.prompts import PromptTemplate
+from pydantic import BaseModel
 
 pytest.importorskip("langchain_openai")
 pytest.importorskip("llama_index.llms.openai_like")
@@ -26,6 +27,8 @@ from tests.openai_server import (
     Reply,
     Status,
     Stream,
+    ToolCall,
+    ToolCalls,
     ToolDelta,
 )
 
@@ -233,6 +236,29 @@ def test_too_small_a_limit_opens_nothing(framework, form, http):
             with pytest.raises(ModelUnavailableError, match="length limit"):
                 routed.ask(form)
         assert states(routed.model) == ["closed", "closed"]
+
+
+class Named(BaseModel):
+    """An object that may be without all that it could have."""
+
+    name: str | None = None
+
+
+def test_an_object_without_values_is_an_object(http):
+    """LlamaIndex streams it as its own model does, and no circuit opens."""
+    with OpenAIServer(ToolCalls(ToolCall("Named", {"name": None}))) as server:
+        llm = LlamaIndex(server.base_url, http).model
+        stock, prompt = llm.router.candidates[0].model, PromptTemplate("Hi")
+
+        async def read(model):
+            return [each async for each in await model.astream_structured_predict(Named, prompt)]
+
+        expected = list(stock.stream_structured_predict(Named, prompt))
+        for _ in range(3):
+            assert list(llm.stream_structured_predict(Named, prompt)) == expected
+            assert http.runner.run(read(llm)) == http.runner.run(read(stock))
+        assert expected[-1].name is None
+        assert states(llm, "successes") == [6, 0]
 
 
 # Half an answer
