@@ -10,7 +10,12 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from easyrag_core.errors import ModelUnavailableError, check_choice
+from easyrag_core.errors import (
+    InvalidParameterError,
+    ModelUnavailableError,
+    check_choice,
+    check_number,
+)
 from easyrag_core.routing._known import CODES, NAMES, PROGRAMMING, SENTENCES, STATUSES, TYPES
 
 __all__ = [
@@ -69,15 +74,23 @@ class Failure:
         retry_after: Seconds for which the model asked to be left alone, if it did.
 
     Raises:
-        InvalidParameterError: The kind is none of `FAILURE_KINDS`.
+        InvalidParameterError: The kind is none of `FAILURE_KINDS`, or the seconds are no number
+            of at least 0.
     """
 
     kind: FailureKind
     retry_after: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a kind that no policy knows."""
+        """Refuse a kind that no policy knows, and seconds that no circuit can wait."""
         check_choice("kind", self.kind, FAILURE_KINDS)
+        if self.retry_after is None:
+            return
+        allowed = "give seconds of at least 0, or None"
+        seconds = check_number("retry_after", self.retry_after, allowed=allowed)
+        if seconds < 0:
+            raise InvalidParameterError("retry_after", self.retry_after, allowed)
+        object.__setattr__(self, "retry_after", seconds)
 
 
 Classifier: TypeAlias = Callable[[Exception], Failure | None]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -310,3 +311,17 @@ def test_an_unknown_kind_is_refused():
     """All that there are is said."""
     with pytest.raises(InvalidParameterError, match="'timeout', 'connection'"):
         Failure("slow")
+
+
+@pytest.mark.parametrize("seconds", ["7", -1, float("nan"), True, 10**400], ids=str)
+def test_seconds_that_are_none_are_refused(seconds):
+    """They would break the circuit that has to wait for them."""
+    with pytest.raises(InvalidParameterError, match="seconds of at least 0"):
+        Failure("rate_limit", seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, 7, 0.5, np.float32(2), np.int64(3)], ids=repr)
+def test_any_number_of_seconds_is_welcome(seconds):
+    """Also one of numpy's; it is kept as a float."""
+    kept = Failure("rate_limit", seconds).retry_after
+    assert (kept, type(kept)) == (seconds, float)

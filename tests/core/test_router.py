@@ -209,7 +209,10 @@ def test_the_users_own_word_on_errors(form):
         form.call(router)
 
 
-@pytest.mark.parametrize("classify", [lambda _: 1 // 0, lambda _: "timeout"])
+@pytest.mark.parametrize(
+    "classify",
+    [lambda _: 1 // 0, lambda _: "timeout", lambda _: Failure("rate_limit", retry_after="7")],
+)
 def test_a_word_on_errors_that_fails_is_logged_and_left_out(form, caplog, classify):
     """Ours is taken; the next model is asked."""
     router = routed(Model(ConnectionError()), Model("two"), classify=classify)
