@@ -173,7 +173,7 @@ class Attempts(Generic[M]):
             return step.error
         name = attempt.candidate.name
         if isinstance(step, Late | Ended):
-            return TimeoutError(f"{name!r} gave no whole answer within {attempt.total_timeout} s")
+            return TimeoutError(f"{name!r} gave no whole answer within {attempt.total_timeout:g} s")
         if is_blank is None or self.settings.empty == "accept" or not is_blank(step.value):
             return None
         return BlankAnswerError(name, [step.value])

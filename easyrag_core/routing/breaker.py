@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.routing._checks import check_callable, check_hook
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -101,7 +102,8 @@ class CircuitBreaker:
         on_change: Is told of each change of state.
 
     Raises:
-        InvalidParameterError: A threshold under 1, or seconds that are negative or not finite.
+        InvalidParameterError: A threshold under 1, seconds that are negative or not finite, or
+            something else where a function belongs.
 
     >>> now = [0.0]
     >>> breaker = CircuitBreaker(clock=lambda: now[0])
@@ -131,6 +133,8 @@ class CircuitBreaker:
         self.failure_threshold: int = check_count("failure_threshold", failure_threshold, minimum=1)
         self.reset_timeout: float = _checked_seconds("reset_timeout", reset_timeout)
         self.max_retry_after: float = _checked_seconds("max_retry_after", max_retry_after)
+        check_callable("clock", clock)
+        check_hook("on_change", on_change)
         self.clock: Callable[[], float] = clock
         self._on_change = on_change
         # Reentrant: a forgotten stream that is collected right here releases its own permit.

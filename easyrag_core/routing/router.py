@@ -6,10 +6,10 @@ from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from easyrag_core.errors import check_choice, check_timeout
+from easyrag_core.errors import InvalidParameterError, check_choice, check_timeout
 from easyrag_core.events import EventHandler, emit
 from easyrag_core.routing._attempts import Attempts
-from easyrag_core.routing._checks import checked_candidates, checked_kinds
+from easyrag_core.routing._checks import check_hook, checked_kinds
 from easyrag_core.routing._delivery import Delivery
 from easyrag_core.routing._settings import Member, Settings
 from easyrag_core.routing._steps import (
@@ -22,7 +22,11 @@ from easyrag_core.routing._steps import (
     awaited_step,
 )
 from easyrag_core.routing.breaker import CircuitBreaker, CircuitState
-from easyrag_core.routing.candidates import ModelCandidate, ordered_candidates
+from easyrag_core.routing.candidates import (
+    ModelCandidate,
+    checked_candidates,
+    ordered_candidates,
+)
 from easyrag_core.routing.failures import (
     COUNTED_KINDS,
     MOVING_KINDS,
@@ -117,14 +121,13 @@ class ModelRouter(Generic[M]):
         on_event: EventHandler | None = None,
     ) -> None:
         """Check everything; nobody is asked yet."""
-        settled = breaker or CircuitBreaker()
-        check_timeout(first_token_timeout, name="first_token_timeout")
-        check_timeout(stall_timeout, name="stall_timeout")
-        check_timeout(total_timeout, name="total_timeout")
+        settled = CircuitBreaker() if breaker is None else _checked_breaker(breaker)
+        check_hook("classify", classify)
+        check_hook("on_event", on_event)
         self._settings = Settings(
-            first_token_timeout=first_token_timeout,
-            stall_timeout=stall_timeout,
-            total_timeout=total_timeout,
+            first_token_timeout=check_timeout(first_token_timeout, name="first_token_timeout"),
+            stall_timeout=check_timeout(stall_timeout, name="stall_timeout"),
+            total_timeout=check_timeout(total_timeout, name="total_timeout"),
             empty=check_choice("empty", empty, ("failure", "accept")),
             mid_stream=check_choice("mid_stream", mid_stream, ("raise", "restart", "continue")),
             moving_kinds=checked_kinds("moving_kinds", moving_kinds),
@@ -352,6 +355,12 @@ class ModelRouter(Generic[M]):
             emit(self._settings.on_event, "easyrag.routing.state", attributes)
 
         return Member(candidate, breaker.twin(on_change=changed), metrics)
+
+
+def _checked_breaker(breaker: object) -> CircuitBreaker:
+    if not isinstance(breaker, CircuitBreaker):
+        raise InvalidParameterError("breaker", breaker, "give a CircuitBreaker, or None")
+    return breaker
 
 
 def _steps(open_stream: Callable[[], Iterable[C]], attempt: Attempt[M]) -> Steps[C]:

@@ -302,3 +302,14 @@ def test_wrong_settings_are_refused(name, value):
     """At construction, with the setting's name."""
     with pytest.raises(InvalidParameterError, match=name):
         CircuitBreaker(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [({"clock": None}, "clock=None"), ({"clock": 5}, "clock=5"), ({"on_change": 5}, "on_change=5")],
+    ids=str,
+)
+def test_what_cannot_be_called_is_refused(settings, shown):
+    """When it is given, not when a circuit opens."""
+    with pytest.raises(InvalidParameterError, match=f"{shown} is not allowed: give a function"):
+        CircuitBreaker(**settings)

@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 
+import numpy as np
 import pytest
 
 from easyrag_core import (
@@ -381,6 +382,15 @@ def test_a_router_is_a_model_too():
         ({"mid_stream": "resume"}, "mid_stream"),
         ({"moving_kinds": ["slow"]}, "moving_kinds"),
         ({"counted_kinds": "timeout"}, "counted_kinds"),
+        ({"moving_kinds": None}, "moving_kinds=None"),
+        ({"counted_kinds": 5}, "counted_kinds=5"),
+        ({"first_token_timeout": 10**400}, "first_token_timeout"),
+        ({"breaker": 5}, "breaker=5"),
+        ({"breaker": "x"}, "breaker='x'"),
+        ({"breaker": 0}, "breaker=0"),
+        ({"breaker": []}, r"breaker=\[\]"),
+        ({"classify": 5}, "classify=5"),
+        ({"on_event": "x"}, "on_event='x'"),
     ],
     ids=str,
 )
@@ -397,6 +407,10 @@ def test_wrong_settings_are_refused(settings, name):
         ({"name": 1}, "name"),
         ({"priority": 1.5}, "priority"),
         ({"capabilities": "tools"}, "capabilities"),
+        ({"capabilities": 5}, "capabilities=5"),
+        ({"capabilities": None}, "capabilities=None"),
+        ({"capabilities": [1]}, "capabilities"),
+        ({"total_timeout": 10**400}, "total_timeout"),
         ({"first_token_timeout": -1}, "first_token_timeout"),
         ({"stall_timeout": True}, "stall_timeout"),
         ({"total_timeout": "1"}, "total_timeout"),
@@ -415,3 +429,47 @@ def test_a_router_needs_candidates_with_names_of_their_own():
         ModelRouter([])
     with pytest.raises(InvalidParameterError, match="name of its own"):
         ModelRouter([ModelCandidate("a", 1), ModelCandidate("a", 2)])
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 5, ModelCandidate("a", 1), "ab", [1], {"a": ModelCandidate("a", 1)}], ids=repr
+)
+def test_what_is_no_list_of_candidates_is_refused(wrong):
+    """It is named, and what is wanted."""
+    with pytest.raises(InvalidParameterError, match=r"candidates=.*give.*ModelCandidates"):
+        ModelRouter(wrong)
+
+
+@pytest.mark.parametrize("wants", [5, None, "tools", [1]], ids=repr)
+def test_wants_that_are_no_words_are_refused(form, wants):
+    """By each request, before anybody is asked."""
+    model = Model("one")
+    with pytest.raises(InvalidParameterError, match=r"wants=.*collection of strings"):
+        form.call(routed(model), wants=wants)
+    assert model.calls == 0
+
+
+def test_words_may_come_one_by_one(form):
+    """A generator is read once, and nothing of it is lost."""
+    router = routed(
+        Model(refusal(400)),
+        Model("two"),
+        moving_kinds=(kind for kind in ["invalid_request"]),
+        counted_kinds=(kind for kind in ["invalid_request"]),
+        breaker=CircuitBreaker(failure_threshold=1),
+    )
+    assert form.call(router) == "two"
+    assert told(router)["state"] == "open"
+    able = ModelCandidate("a", Model("one"), capabilities=(each for each in ["tools"]))
+    assert able.capabilities == {"tools"}
+    router = ModelRouter(each for each in [able])
+    assert form.call(router, wants=(each for each in ["tools"])) == "one"
+
+
+def test_seconds_of_numpy(form):
+    """They are kept as floats, with which threads and loops can wait."""
+    model = Model(HANG)
+    settings = {"total_timeout": np.float32(SHORT)}
+    router = routed(model, Model("two"), settings=settings, total_timeout=np.int64(PATIENT))
+    assert isinstance(router.candidates[0].total_timeout, float)
+    assert form.call(router) == "two"
