@@ -473,3 +473,21 @@ def test_seconds_of_numpy(form):
     router = routed(model, Model("two"), settings=settings, total_timeout=np.int64(PATIENT))
     assert isinstance(router.candidates[0].total_timeout, float)
     assert form.call(router) == "two"
+
+
+@pytest.mark.parametrize("limit", ["first_token_timeout", "stall_timeout", "total_timeout"])
+@pytest.mark.parametrize("seconds", [1e10, 1e300])
+def test_any_finite_time_can_be_waited_for(form, limit, seconds):
+    """Also one beyond what a thread can wait at a time."""
+    pause = threading.Event()
+
+    class Slow(Model):
+        def next_turn(self):
+            for chunk in ("one", "two"):
+                pause.wait(SHORT)
+                yield chunk
+
+    assert form.stream(routed(Slow(), **{limit: seconds})) == ["one", "two"]
+    if form.name == "sync" and limit == "total_timeout":
+        router = routed(Model("one"), total_timeout=seconds)
+        assert router.call(lambda _: pause.wait(SHORT)) is False
