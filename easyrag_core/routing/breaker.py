@@ -5,6 +5,7 @@ The pattern with its three states is Michael Nygard's ("Release It!", 2007).
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["CircuitBreaker", "CircuitState", "Permit", "StateChange"]
+
+_logger = logging.getLogger(__name__)
 
 _MOST_SECONDS: Final = "give a finite number of seconds of at least 0"
 
@@ -99,7 +102,8 @@ class CircuitBreaker:
         max_retry_after: The longest time in seconds for which a model may ask to be left alone:
             without a bound, one wrong header would be the end of it.
         clock: Seconds that never run back.
-        on_change: Is told of each change of state.
+        on_change: Is told of each change of state; so are those of its twins. One that fails is
+            logged.
 
     Raises:
         InvalidParameterError: A threshold under 1, seconds that are negative or not finite, or
@@ -136,7 +140,7 @@ class CircuitBreaker:
         check_callable("clock", clock)
         check_hook("on_change", on_change)
         self.clock: Callable[[], float] = clock
-        self._on_change = on_change
+        self._listeners: tuple[StateChange, ...] = () if on_change is None else (on_change,)
         # Reentrant: a forgotten stream that is collected right here releases its own permit.
         self._lock = threading.RLock()
         self._stored = CircuitState.CLOSED
@@ -151,18 +155,20 @@ class CircuitBreaker:
         """Make a closed breaker with the same settings and clock.
 
         Args:
-            on_change: Is told of the twin's changes of state.
+            on_change: Is told of the twin's changes of state, after this one's own listener.
 
         Returns:
             A breaker that shares no state with this one.
         """
-        return CircuitBreaker(
+        made = CircuitBreaker(
             failure_threshold=self.failure_threshold,
             reset_timeout=self.reset_timeout,
             max_retry_after=self.max_retry_after,
             clock=self.clock,
             on_change=on_change,
         )
+        made._listeners = (*self._listeners, *made._listeners)
+        return made
 
     def acquire(self) -> Permit | None:
         """Ask for leave to make a call. Never waits.
@@ -277,8 +283,11 @@ class CircuitBreaker:
         self._asked_until = float("-inf")
 
     def _tell(self, before: CircuitState, after: CircuitState) -> None:
-        if self._on_change is not None and before is not after:
-            self._on_change(before, after)
+        for listener in self._listeners if before is not after else ():
+            try:
+                listener(before, after)
+            except Exception:
+                _logger.warning("A circuit's listener failed", exc_info=True)
 
 
 def _checked_seconds(name: str, value: object) -> float:

@@ -73,8 +73,8 @@ class ModelRouter(Generic[M]):
 
     Args:
         candidates: At least one `ModelCandidate`, with unique names.
-        breaker: Its settings and its clock are those of each candidate's own breaker and of the
-            router; by default `CircuitBreaker()`.
+        breaker: Its settings, its clock and its `on_change` are those of each candidate's own
+            breaker, the clock is the router's, too; by default `CircuitBreaker()`.
         first_token_timeout: Seconds until the first content of a stream; `None` for no limit.
         stall_timeout: Seconds between the chunks of a stream after that; `None` for no limit.
         total_timeout: Seconds for one candidate's whole answer; `None` for no limit. Whoever reads

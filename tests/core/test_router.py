@@ -491,3 +491,14 @@ def test_any_finite_time_can_be_waited_for(form, limit, seconds):
     if form.name == "sync" and limit == "total_timeout":
         router = routed(Model("one"), total_timeout=seconds)
         assert router.call(lambda _: pause.wait(SHORT)) is False
+
+
+def test_the_breakers_listener_and_the_routers_hear_of_a_change(form):
+    """Whoever gives a router a breaker with a listener is told of every candidate's circuit."""
+    told, heard = [], []
+    breaker = CircuitBreaker(failure_threshold=1, on_change=lambda *change: told.append(change))
+    router = routed(Model(OSError()), Model("two"), breaker=breaker, on_event=heard.append)
+    assert form.call(router) == "two"
+    assert [state.value for state in told[0]] == ["closed", "open"]
+    assert heard[0].name == "easyrag.routing.state"
+    assert router.snapshot()["candidates"][0]["state_changes"] == len(told) == 1
