@@ -146,6 +146,11 @@ class ModelRouter(Generic[M]):
         """All candidates, in the order given."""
         return tuple(member.candidate for member in self._members.values())
 
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What any of the candidates is able to do."""
+        return frozenset().union(*(each.capabilities for each in self.candidates))
+
     def call(
         self,
         run: Callable[[ModelCandidate[M]], R],

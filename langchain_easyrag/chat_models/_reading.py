@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk
 
-from easyrag_core import DeltaReader
+from easyrag_core import DeltaReader, ModelRouter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,8 +98,11 @@ def capabilities_of(model: BaseChatModel) -> frozenset[str]:
     Returns:
         "tools" when it binds tools, "structured_output" when it has its own or binds tools,
         "vision" unless its profile says that it takes no images, "thinking" when its profile
-        says so.
+        says so. A routed model is able to do what any of its candidates is.
     """
+    router = getattr(model, "router", None)
+    if isinstance(router, ModelRouter):
+        return router.capabilities
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
     own = type(model)
     tools = own.bind_tools is not BaseChatModel.bind_tools

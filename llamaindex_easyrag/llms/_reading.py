@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
 )
 
-from easyrag_core import DeltaReader
+from easyrag_core import DeltaReader, ModelRouter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,8 +137,12 @@ def capabilities_of(model: LLM) -> frozenset[str]:
         model: An LLM.
 
     Returns:
-        "tools" when its metadata say that it calls functions, and it has the methods for it.
+        "tools" when its metadata say that it calls functions, and it has the methods for it. A
+        routed model is able to do what any of its candidates is.
     """
+    router = getattr(model, "router", None)
+    if isinstance(router, ModelRouter):
+        return router.capabilities
     calls = model.metadata.is_function_calling_model and hasattr(model, "chat_with_tools")
     return frozenset({"tools"} if calls else ())
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessageChunk
 
+from easyrag_core import InvalidParameterError, ModelCandidate
+from langchain_easyrag import RoutedChatModel
 from langchain_easyrag.chat_models._reading import READER
 
+TOOL: Any = {"type": "function", "function": {"name": "weather", "parameters": {}}}
 CALL: Any = {"name": "weather", "args": '{"ci', "id": "1", "index": 0}
 CONTINUABLE = {
     "text": AIMessageChunk("Hel"),
@@ -39,3 +43,29 @@ def test_text_and_thoughts_can_be_continued(chunk):
 def test_what_is_more_than_text_cannot_be_continued(chunk):
     """Also where there is text beside it."""
     assert not READER.leaves_continuable(chunk)
+
+
+class Able(FakeListChatModel):
+    """Takes tools, and forgets them."""
+
+    def bind_tools(self, tools, **kwargs):
+        return self.bind()
+
+
+def test_a_routed_model_within_another_has_what_its_candidates_have():
+    """One without tools is left out where there are tools, and breaks nothing."""
+    plain = FakeListChatModel(responses=["plain"])
+    inner, able = RoutedChatModel([plain]), Able(responses=["able"])
+    outer = RoutedChatModel([inner, able])
+    first, second = outer.router.candidates
+    assert "tools" not in first.capabilities
+    assert "structured_output" not in first.capabilities
+    assert "tools" in second.capabilities
+    assert outer.bind_tools([TOOL]).invoke("Hi").text == "able"
+    mixed = RoutedChatModel([RoutedChatModel([plain, able])])
+    assert "tools" in mixed.router.candidates[0].capabilities
+    assert mixed.bind_tools([TOOL]).invoke("Hi").text == "able"
+    with pytest.raises(InvalidParameterError, match="none of them has 'tools'"):
+        RoutedChatModel([inner]).bind_tools([TOOL])
+    told = RoutedChatModel(candidates=[ModelCandidate("a", plain, capabilities={"mine"})])
+    assert RoutedChatModel([told]).router.capabilities == {"mine"}
