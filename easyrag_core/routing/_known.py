@@ -132,7 +132,6 @@ PROGRAMMING: Final = (
     ArithmeticError,
     AssertionError,
     AttributeError,
-    FileNotFoundError,
     ImportError,
     LookupError,
     NameError,

@@ -120,6 +120,9 @@ def classify_failure(error: BaseException, *, now: Callable[[], float] = time.ti
     causes = list(_causes(error))
     for cause in causes:
         kind = _kind(cause)
+        if kind == "connection" and any(type(each) is TypeError for each in causes):
+            # A client failed to send a value of a wrong type.
+            kind = "programming"
         if kind is not None:
             return Failure(kind, retry_after_of(cause, now=now))
     return Failure(_kind_of_untold(causes), retry_after_of(error, now=now))

@@ -151,7 +151,6 @@ class OwnError(TypeError):
         ZeroDivisionError(),
         RecursionError(),
         ModuleNotFoundError("x"),
-        FileNotFoundError("no.png"),
         UserWarning("x"),
         InvalidParameterError("wants", "x", "y"),
     ],
@@ -175,6 +174,16 @@ def test_what_json_cannot_write_is_the_callers():
         with pytest.raises((TypeError, ValueError)) as bad:
             json.dumps(value, allow_nan=False)
         assert kind(bad.value) == "programming"
+
+
+def test_what_could_not_even_be_sent_is_no_failed_connection():
+    """A client calls all that happens while it sends a connection error, a wrong value too."""
+    failed = error("OwnConnectionError", "APIConnectionError")
+    failed.__cause__ = error("APIConnectionError")
+    failed.__cause__.__cause__ = TypeError("'str' object cannot be interpreted as a number")
+    assert kind(failed) == "programming"
+    failed.__cause__.__cause__ = OSError("unreachable")
+    assert kind(failed) == "connection"
 
 
 def test_a_mistake_over_an_answer_is_the_answers():
