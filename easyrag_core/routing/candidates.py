@@ -69,6 +69,9 @@ def checked_candidates(candidates: Iterable[ModelCandidate[M]]) -> tuple[ModelCa
 
     Raises:
         InvalidParameterError: No list of candidates, none in it, or a name that comes again.
+
+    >>> [each.name for each in checked_candidates([ModelCandidate("a", 1), ModelCandidate("b", 2)])]
+    ['a', 'b']
     """
     if isinstance(candidates, str | Mapping) or not isinstance(candidates, Iterable):
         raise InvalidParameterError("candidates", candidates, "give a list of ModelCandidates")
