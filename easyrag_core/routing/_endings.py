@@ -32,7 +32,7 @@ _PLACES: Final = (
     "promptFeedback",
     "incomplete_details",
 )
-_DEEPEST: Final = 4
+_DEEPEST: Final = 3
 _WORDS: Final = (
     (
         "content_filter",

@@ -141,9 +141,10 @@ PROGRAMMING: Final = (
     UnicodeError,
     Warning,
 )
-# Errors of Python's own classes that say enough. The list is that of OpenAI's answers, in words of
-# langchain-openai and of Python; the others are `json`'s on what a caller wants to have sent.
+# What errors of Python's own classes say: over an answer without the list that OpenAI's form has,
+# in the words of Python and langchain-openai, and over what `json` cannot write for a caller.
 SENTENCES: Final[Mapping[str, FailureKind]] = {
+    "unexpected keyword argument": "programming",
     "'choices'": "malformed",
     "Unexpected response type": "malformed",
     "Circular reference detected": "programming",

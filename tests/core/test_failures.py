@@ -142,6 +142,7 @@ class OwnError(TypeError):
     "mistake",
     [
         TypeError("f() got an unexpected keyword argument 'nonsense'"),
+        TypeError("create() got an unexpected keyword argument 'choices'"),
         AttributeError("'str' object has no attribute 'metadata'"),
         KeyError("topic"),
         IndexError("list index out of range"),
