@@ -419,22 +419,27 @@ def check_names(
             raise InvalidParameterError(name, value, allowed)
 
 
-def check_timeout(timeout: float | None, *, name: str = "timeout") -> None:
-    """Refuse a timeout that is not a positive number of seconds.
+def check_timeout(timeout: float | None, *, name: str = "timeout") -> float | None:
+    """Return a timeout as a float if it is a positive number of seconds.
 
     Args:
         timeout: Seconds, or `None` for no limit.
         name: The parameter's name, for the message.
 
+    Returns:
+        The seconds; they may be infinite.
+
     Raises:
-        InvalidParameterError: For zero, a negative number, NaN, or another type.
+        InvalidParameterError: For zero, a negative number, NaN, another type, or an int beyond
+            every float.
 
     >>> check_timeout(1.5), check_timeout(None)
-    (None, None)
+    (1.5, None)
     """
     if timeout is None:
-        return
-    seconds: object = timeout
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or math.isnan(timeout) or timeout <= 0:
-        raise InvalidParameterError(name, timeout, "give seconds above 0, or None for no limit")
+        return None
+    allowed = "give seconds above 0, or None for no limit"
+    seconds = check_number(name, timeout, allowed=allowed)
+    if seconds <= 0:
+        raise InvalidParameterError(name, timeout, allowed)
+    return seconds

@@ -214,13 +214,8 @@ class _Answer(Generic[T]):
 def _each(calls: Mapping[str, object], timeout: Timeouts) -> dict[str, float | None]:
     """Give each channel its timeout."""
     if isinstance(timeout, Mapping):
-        timeouts = {name: timeout[name] for name in calls}
-    else:
-        check_timeout(timeout)
-        return dict.fromkeys(calls, timeout)
-    for seconds in timeouts.values():
-        check_timeout(seconds)
-    return timeouts
+        return {name: check_timeout(timeout[name]) for name in calls}
+    return dict.fromkeys(calls, check_timeout(timeout))
 
 
 def _guarded(call: Callable[[], T]) -> _Answer[T]:
@@ -300,4 +295,4 @@ def _outcome(
 
 
 def _late(name: str, timeout: float | None) -> TimeoutError:
-    return TimeoutError(f"channel {name!r} gave no answer within {timeout} seconds")
+    return TimeoutError(f"channel {name!r} gave no answer within {timeout:g} seconds")

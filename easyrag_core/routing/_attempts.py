@@ -11,8 +11,8 @@ from easyrag_core.errors import (
     ModelUnavailableError,
 )
 from easyrag_core.events import emit
-from easyrag_core.routing._steps import Ended, Late, Raised
-from easyrag_core.routing.failures import Failure
+from easyrag_core.routing._endings import BlankAnswerError
+from easyrag_core.routing._steps import Came, Ended, Late, Raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from easyrag_core.routing._settings import Member, Settings
     from easyrag_core.routing._steps import Step
     from easyrag_core.routing.breaker import Permit
+    from easyrag_core.routing.failures import Failure
 
-__all__ = ["Attempt", "Attempts", "BlankAnswerError", "blank_answer"]
+__all__ = ["Attempt", "Attempts"]
 
 M = TypeVar("M")
 R = TypeVar("R")
-
-
-class BlankAnswerError(ValueError):
-    """A model answered, and said nothing: neither text nor a tool call."""
 
 
 class Attempt(Generic[M]):
@@ -93,10 +90,8 @@ class Attempt(Generic[M]):
         self._member.metrics.count("successes")
         self._tell("success")
 
-    def failed(self, error: Exception) -> Failure:
+    def failed(self, error: Exception, failure: Failure) -> None:
         """Tell how the answer failed."""
-        blank = isinstance(error, BlankAnswerError)
-        failure = Failure("blank") if blank else self._settings.failure(error)
         if failure.kind in self._settings.counted_kinds:
             self._permit.failure(retry_after=failure.retry_after)
         else:
@@ -104,7 +99,6 @@ class Attempt(Generic[M]):
         self._member.metrics.failed(failure.kind)
         kind = type(error).__name__
         self._tell("failure", {"error.type": kind, "easyrag.routing.failure": failure.kind})
-        return failure
 
     def _tell(self, outcome: str, more: dict[str, AttributeValue] | None = None) -> None:
         self._told = True
@@ -151,19 +145,24 @@ class Attempts(Generic[M]):
         }
         emit(self.settings.on_event, "easyrag.routing.skipped", attributes)
 
-    def failed(self, attempt: Attempt[M], error: Exception) -> bool:
+    def failed(self, attempt: Attempt[M], error: Exception, failure: Failure | None = None) -> bool:
         """Take an attempt's failure; true when the next candidate may be asked."""
+        failure = failure or self.settings.failure(error)
         self.errors[attempt.candidate.name] = error
-        return attempt.failed(error).kind in self.settings.moving_kinds
+        attempt.failed(error, failure)
+        return failure.kind in self.settings.moving_kinds
 
     def accepts(
         self, attempt: Attempt[M], step: Step[R], is_blank: Callable[[R], bool] | None
     ) -> bool:
         """Take the whole answer of a call; false when the next candidate is to be asked."""
-        error = self._error(attempt, step, is_blank)
+        error, failure = self._error(attempt, step, is_blank), None
+        if isinstance(step, Came) and isinstance(error, BlankAnswerError):
+            failure = self.settings.failure(error)
+            error = None if self.settings.hands_on(failure) else error
         if error is None:
             attempt.succeeded()
-        elif not isinstance(error, Exception) or not self.failed(attempt, error):
+        elif not isinstance(error, Exception) or not self.failed(attempt, error, failure):
             raise error
         return error is None
 
@@ -172,12 +171,12 @@ class Attempts(Generic[M]):
     ) -> BaseException | None:
         if isinstance(step, Raised):
             return step.error
+        name = attempt.candidate.name
         if isinstance(step, Late | Ended):
-            name, seconds = attempt.candidate.name, attempt.total_timeout
-            return TimeoutError(f"{name!r} gave no whole answer within {seconds} s")
+            return TimeoutError(f"{name!r} gave no whole answer within {attempt.total_timeout:g} s")
         if is_blank is None or self.settings.empty == "accept" or not is_blank(step.value):
             return None
-        return blank_answer(attempt)
+        return BlankAnswerError(name, [step.value])
 
     def failure(self) -> ModelUnavailableError:
         """Make the error that stands for all attempts."""
@@ -197,8 +196,3 @@ class Attempts(Generic[M]):
     def _all_open(self) -> CircuitOpenError:
         waits = [e.retry_after for e in self.errors.values() if isinstance(e, CircuitOpenError)]
         return CircuitOpenError(min(waits), self.errors, "All circuits are open")
-
-
-def blank_answer(attempt: Attempt[M]) -> BlankAnswerError:
-    """Say whose answer was blank."""
-    return BlankAnswerError(f"{attempt.candidate.name!r} gave a blank answer")

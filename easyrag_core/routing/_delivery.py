@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from easyrag_core.errors import FirstTokenTimeoutError, StreamInterruptedError
 from easyrag_core.events import emit
-from easyrag_core.routing._attempts import blank_answer
+from easyrag_core.routing._endings import BlankAnswerError
 from easyrag_core.routing._steps import Came, Late, Raised
 from easyrag_core.routing.streams import DeltaReader, StreamReset
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from easyrag_core.errors import ModelUnavailableError
     from easyrag_core.routing._attempts import Attempt, Attempts
     from easyrag_core.routing._steps import Step
+    from easyrag_core.routing.failures import Failure
 
 __all__ = ["Delivery"]
 
@@ -65,6 +66,7 @@ class Delivery(Generic[M, C]):
         self._first_until = None if first is None else started + first
         self._total_until = None if total is None else started + total
         self._stall = attempt.stall_timeout
+        self._given_at: float | None = None
 
     def patience(self) -> float | None:
         """Say how long to wait for the next step.
@@ -73,6 +75,7 @@ class Delivery(Generic[M, C]):
             Seconds of at least 0; `None` for ever.
         """
         now = self._settings.clock()
+        self._pause(now)
         limits = [] if self._total_until is None else [self._total_until - now]
         if self._begun and self._stall is not None:
             limits.append(self._stall)
@@ -94,7 +97,8 @@ class Delivery(Generic[M, C]):
             BaseException: What the model raised, when it is not for the next candidate.
         """
         if isinstance(step, Came):
-            return self._came(step.value)
+            self._given_at = self._settings.clock()
+            return self._came(step.value, self._given_at)
         if isinstance(step, Raised):
             return self._failed(step.error)
         if isinstance(step, Late):
@@ -109,29 +113,32 @@ class Delivery(Generic[M, C]):
         """
         return self._interrupted() if self._handed_over else self._attempts.failure()
 
-    def _came(self, chunk: C) -> Sequence[C | StreamReset]:
+    def _pause(self, now: float) -> None:
+        """Leave out of the model's time what its reader took over the last chunk."""
+        if self._given_at is not None and self._total_until is not None:
+            self._total_until += now - self._given_at
+        self._given_at = None
+
+    def _came(self, chunk: C, now: float) -> Sequence[C | StreamReset]:
         # Chunks that come without a pause leave no wait that could end too late.
-        if self._is_over(self._total_until):
+        if _is_over(self._total_until, now):
             return self._failed(self._late())
         if self._begun:
             self._hand_over(chunk)
             return (chunk,)
         self._held.append(chunk)
         if not self._reader.carries_content(chunk):
-            return self._failed(self._late()) if self._is_over(self._first_until) else ()
+            return self._failed(self._late()) if _is_over(self._first_until, now) else ()
         self._begun = True
         self._attempt.first_token()
+        return self._released()
+
+    def _released(self) -> list[C | StreamReset]:
         given: list[C | StreamReset] = [*self._turned(), *self._held]
-        self._release()
-        return given
-
-    def _is_over(self, until: float | None) -> bool:
-        return until is not None and self._settings.clock() >= until
-
-    def _release(self) -> None:
         for chunk in self._held:
             self._hand_over(chunk)
         self._held = []
+        return given
 
     def _hand_over(self, chunk: C) -> None:
         self._handed_over = True
@@ -152,15 +159,24 @@ class Delivery(Generic[M, C]):
         self._texts, self._continuable = [], True
         return [reset]
 
-    def _ended(self) -> Sequence[C]:
-        accepted = self._settings.empty == "accept" and not self._handed_over
-        if not self._begun and not accepted:
-            return self._failed(blank_answer(self._attempt))
-        given = self._held
-        self._release()
+    def _ended(self) -> Sequence[C | StreamReset]:
+        if not self._begun and not self._is_accepted():
+            blank = BlankAnswerError(self._attempt.candidate.name, self._held)
+            failure = self._settings.failure(blank)
+            # A refusal to go on from another model's words leaves them half an answer.
+            if self.prefill or not self._settings.hands_on(failure):
+                return self._failed(blank, failure)
+        given = [] if self._begun else self._released()
         self._attempt.succeeded()
         self.over = self.done = True
         return given
+
+    def _is_accepted(self) -> bool:
+        """Whether chunks that came to the end without content are taken as they are."""
+        told = self._reader.is_answer
+        if told is not None and told(self._held):
+            return True
+        return self._settings.empty == "accept" and not self._handed_over
 
     def _late(self) -> TimeoutError:
         name = self._attempt.candidate.name
@@ -169,12 +185,12 @@ class Delivery(Generic[M, C]):
         seconds = self._settings.clock() - self._attempt.started
         return FirstTokenTimeoutError(reason=f"{name!r} gave no content within {seconds:.3g} s")
 
-    def _failed(self, error: BaseException) -> Sequence[C]:
+    def _failed(self, error: BaseException, failure: Failure | None = None) -> Sequence[C]:
         if not isinstance(error, Exception):
             raise error
         self.over = True
         self._error = error
-        moves = self._attempts.failed(self._attempt, error)
+        moves = self._attempts.failed(self._attempt, error, failure)
         if self._handed_over and not (moves and self._may_turn()):
             raise self._interrupted()
         if not moves:
@@ -189,3 +205,7 @@ class Delivery(Generic[M, C]):
         error = StreamInterruptedError(self.partial, self._attempts.errors)
         error.__cause__ = self._error
         return error
+
+
+def _is_over(until: float | None, now: float) -> bool:
+    return until is not None and now >= until

@@ -53,6 +53,10 @@ class Settings:
         told = self._users_word(error)
         return classify_failure(error) if told is None else told
 
+    def hands_on(self, blank: Failure) -> bool:
+        """Whether a blank answer is one all the same: a refusal, unless others may be asked."""
+        return blank.kind == "refusal" and blank.kind not in self.moving_kinds
+
     def _users_word(self, error: Exception) -> Failure | None:
         if self.classify is None:
             return None

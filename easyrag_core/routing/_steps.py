@@ -118,8 +118,10 @@ class ThreadedSteps(Steps[C]):
         ).start()
 
     def step(self, seconds: float | None) -> Step[C]:
+        # A thread cannot wait for more than some centuries.
+        limit = None if seconds is None else min(seconds, threading.TIMEOUT_MAX)
         with self._changed:
-            if not self._changed.wait_for(lambda: self._ready, seconds):
+            if not self._changed.wait_for(lambda: self._ready, limit):
                 return Late()
             step = self._ready.popleft()
             self._changed.notify()

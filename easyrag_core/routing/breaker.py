@@ -5,6 +5,7 @@ The pattern with its three states is Michael Nygard's ("Release It!", 2007).
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import weakref
@@ -13,12 +14,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from easyrag_core.errors import InvalidParameterError, check_count, check_number
+from easyrag_core.routing._checks import check_callable, check_hook
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
 __all__ = ["CircuitBreaker", "CircuitState", "Permit", "StateChange"]
+
+_logger = logging.getLogger(__name__)
 
 _MOST_SECONDS: Final = "give a finite number of seconds of at least 0"
 
@@ -98,10 +102,12 @@ class CircuitBreaker:
         max_retry_after: The longest time in seconds for which a model may ask to be left alone:
             without a bound, one wrong header would be the end of it.
         clock: Seconds that never run back.
-        on_change: Is told of each change of state.
+        on_change: Is told of each change of state; so are those of its twins. One that fails is
+            logged.
 
     Raises:
-        InvalidParameterError: A threshold under 1, or seconds that are negative or not finite.
+        InvalidParameterError: A threshold under 1, seconds that are negative or not finite, or
+            something else where a function belongs.
 
     >>> now = [0.0]
     >>> breaker = CircuitBreaker(clock=lambda: now[0])
@@ -131,8 +137,10 @@ class CircuitBreaker:
         self.failure_threshold: int = check_count("failure_threshold", failure_threshold, minimum=1)
         self.reset_timeout: float = _checked_seconds("reset_timeout", reset_timeout)
         self.max_retry_after: float = _checked_seconds("max_retry_after", max_retry_after)
+        check_callable("clock", clock)
+        check_hook("on_change", on_change)
         self.clock: Callable[[], float] = clock
-        self._on_change = on_change
+        self._listeners: tuple[StateChange, ...] = () if on_change is None else (on_change,)
         # Reentrant: a forgotten stream that is collected right here releases its own permit.
         self._lock = threading.RLock()
         self._stored = CircuitState.CLOSED
@@ -147,18 +155,20 @@ class CircuitBreaker:
         """Make a closed breaker with the same settings and clock.
 
         Args:
-            on_change: Is told of the twin's changes of state.
+            on_change: Is told of the twin's changes of state, after this one's own listener.
 
         Returns:
             A breaker that shares no state with this one.
         """
-        return CircuitBreaker(
+        made = CircuitBreaker(
             failure_threshold=self.failure_threshold,
             reset_timeout=self.reset_timeout,
             max_retry_after=self.max_retry_after,
             clock=self.clock,
             on_change=on_change,
         )
+        made._listeners = (*self._listeners, *made._listeners)
+        return made
 
     def acquire(self) -> Permit | None:
         """Ask for leave to make a call. Never waits.
@@ -273,8 +283,11 @@ class CircuitBreaker:
         self._asked_until = float("-inf")
 
     def _tell(self, before: CircuitState, after: CircuitState) -> None:
-        if self._on_change is not None and before is not after:
-            self._on_change(before, after)
+        for listener in self._listeners if before is not after else ():
+            try:
+                listener(before, after)
+            except Exception:
+                _logger.warning("A circuit's listener failed", exc_info=True)
 
 
 def _checked_seconds(name: str, value: object) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from easyrag_core.routing._checks import checked_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["ModelCandidate", "given_candidates", "ordered_candidates"]
+__all__ = ["ModelCandidate", "checked_candidates", "given_candidates", "ordered_candidates"]
 
 M = TypeVar("M")
 
@@ -53,7 +54,38 @@ class ModelCandidate(Generic[M]):
         check_count("priority", self.priority, minimum=-(2**63))
         object.__setattr__(self, "capabilities", checked_words("capabilities", self.capabilities))
         for setting in ("first_token_timeout", "stall_timeout", "total_timeout"):
-            check_timeout(getattr(self, setting), name=setting)
+            seconds = check_timeout(getattr(self, setting), name=setting)
+            object.__setattr__(self, setting, seconds)
+
+
+def checked_candidates(candidates: Iterable[ModelCandidate[M]]) -> tuple[ModelCandidate[M], ...]:
+    """Take candidates of which a router can tell one from the other.
+
+    Args:
+        candidates: At least one, with unique names.
+
+    Returns:
+        The same, in the order given.
+
+    Raises:
+        InvalidParameterError: No list of candidates, none in it, or a name that comes again.
+
+    >>> [each.name for each in checked_candidates([ModelCandidate("a", 1), ModelCandidate("b", 2)])]
+    ['a', 'b']
+    """
+    if isinstance(candidates, str | Mapping) or not isinstance(candidates, Iterable):
+        raise InvalidParameterError("candidates", candidates, "give a list of ModelCandidates")
+    kept = tuple(candidates)
+    for each in kept:
+        if not isinstance(each, ModelCandidate):
+            raise InvalidParameterError("candidates", each, "give ModelCandidates")
+    if not kept:
+        raise InvalidParameterError("candidates", kept, "give at least one candidate")
+    names = Counter(candidate.name for candidate in kept)
+    again = [name for name, count in names.items() if count > 1]
+    if again:
+        raise InvalidParameterError("candidates", again, "give each candidate a name of its own")
+    return kept
 
 
 def ordered_candidates(

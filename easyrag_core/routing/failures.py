@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from easyrag_core.errors import check_choice
+from easyrag_core.errors import (
+    InvalidParameterError,
+    ModelUnavailableError,
+    check_choice,
+    check_number,
+)
+from easyrag_core.routing._known import CODES, NAMES, PROGRAMMING, SENTENCES, STATUSES, TYPES
 
 __all__ = [
     "COUNTED_KINDS",
@@ -37,6 +43,8 @@ FailureKind: TypeAlias = Literal[
     "context_overflow",
     "invalid_request",
     "refusal",
+    "truncated",
+    "programming",
     "unknown",
 ]
 """The classes of failure. A health page counts by them, a router decides by them."""
@@ -47,12 +55,14 @@ FAILURE_KINDS: Final[tuple[FailureKind, ...]] = get_args(FailureKind)
 COUNTED_KINDS: Final[frozenset[FailureKind]] = frozenset(
     {"timeout", "connection", "rate_limit", "server", "malformed", "blank", "unknown"}
 )
-"""What speaks of an outage and opens a circuit. A wrong key or a bad request does not: it may be
-one caller's alone, and must not take the model from the others."""
+"""What speaks of an outage and opens a circuit. A wrong key, a bad request, too small a limit or
+a program's mistake does not: it may be one caller's alone, and must not take the model from the
+others."""
 
 MOVING_KINDS: Final = frozenset(FAILURE_KINDS) - {"invalid_request", "refusal"}
 """After what the next candidate is asked. A bad request is as bad elsewhere, and a refusal is an
-answer."""
+answer. A program's mistake may be as bad elsewhere, too, but often it is a client that trips over
+what its model sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,131 +74,27 @@ class Failure:
         retry_after: Seconds for which the model asked to be left alone, if it did.
 
     Raises:
-        InvalidParameterError: The kind is none of `FAILURE_KINDS`.
+        InvalidParameterError: The kind is none of `FAILURE_KINDS`, or the seconds are no number
+            of at least 0.
     """
 
     kind: FailureKind
     retry_after: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a kind that no policy knows."""
+        """Refuse a kind that no policy knows, and seconds that no circuit can wait."""
         check_choice("kind", self.kind, FAILURE_KINDS)
+        if self.retry_after is None:
+            return
+        allowed = "give seconds of at least 0, or None"
+        seconds = check_number("retry_after", self.retry_after, allowed=allowed)
+        if seconds < 0:
+            raise InvalidParameterError("retry_after", self.retry_after, allowed)
+        object.__setattr__(self, "retry_after", seconds)
 
 
 Classifier: TypeAlias = Callable[[Exception], Failure | None]
 """A user's own classification; `None` leaves an error to ours."""
-
-# What a body says is surer than its status: a prompt too long comes as 400, and a model that is
-# overloaded in mid-stream as an event after a 200.
-_CODES: Final[Mapping[str, FailureKind]] = {
-    "context_length_exceeded": "context_overflow",
-    "request_too_large": "context_overflow",
-    "string_above_max_length": "context_overflow",
-    "content_filter": "refusal",
-    "content_policy_violation": "refusal",
-    "responsibleaipolicyviolation": "refusal",
-    "model_not_found": "not_found",
-    "deploymentnotfound": "not_found",
-    "unsupported_parameter": "unsupported",
-}
-_TYPES: Final[Mapping[str, FailureKind]] = {
-    "overloaded_error": "server",
-    "api_error": "server",
-    "server_error": "server",
-    "internal_server_error": "server",
-    "service_unavailable": "server",
-    "timeout_error": "timeout",
-    "rate_limit_error": "rate_limit",
-    "rate_limit_exceeded": "rate_limit",
-    "insufficient_quota": "rate_limit",
-    "throttlingexception": "rate_limit",
-    "authentication_error": "authentication",
-    "invalid_api_key": "authentication",
-    "permission_error": "permission",
-    "not_found_error": "not_found",
-    "invalid_request_error": "invalid_request",
-}
-_STATUSES: Final[Mapping[int, FailureKind]] = {
-    401: "authentication",
-    402: "permission",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "server",
-    410: "not_found",
-    413: "context_overflow",
-    425: "server",
-    429: "rate_limit",
-    501: "unsupported",
-}
-# From what is surest to what is vaguest: an error is often several of these at once.
-_NAMES: Final[tuple[tuple[FailureKind, frozenset[str]], ...]] = (
-    ("context_overflow", frozenset({"ContextOverflowError", "RequestTooLargeError"})),
-    ("refusal", frozenset({"ModelRefusalError", "ContentFilterFinishReasonError"})),
-    (
-        "timeout",
-        frozenset(
-            {
-                "APITimeoutError",
-                "ConnectTimeoutError",
-                "DeadlineExceeded",
-                "DeadlineExceededError",
-                "ModelTimeoutError",
-                "ReadTimeoutError",
-                "Timeout",
-                "TimeoutError",
-                "TimeoutException",
-            }
-        ),
-    ),
-    ("rate_limit", frozenset({"ModelRateLimitError", "RateLimitError", "ResourceExhausted"})),
-    ("authentication", frozenset({"AuthenticationError", "ModelAuthenticationError"})),
-    ("permission", frozenset({"ModelPermissionDeniedError", "PermissionDeniedError"})),
-    ("not_found", frozenset({"ModelNotFoundError", "NotFoundError"})),
-    (
-        "connection",
-        frozenset(
-            {
-                "APIConnectionError",
-                "ChunkedEncodingError",
-                "ClientConnectionError",
-                "ClientPayloadError",
-                "ConnectionError",
-                "HTTPClientError",
-                "HTTPException",
-                "IncompleteReadError",
-                "ModelConnectionError",
-                "NetworkError",
-                "ProtocolError",
-                "SSLError",
-                "TransportError",
-                "gaierror",
-            }
-        ),
-    ),
-    (
-        "malformed",
-        frozenset({"APIResponseValidationError", "DecodingError", "JSONDecodeError"}),
-    ),
-    (
-        "server",
-        frozenset(
-            {
-                "CircuitOpenError",
-                "InternalServerError",
-                "ModelAPIError",
-                "OverloadedError",
-                "ServiceUnavailable",
-                "ServiceUnavailableError",
-            }
-        ),
-    ),
-    (
-        "invalid_request",
-        frozenset({"BadRequestError", "ModelInvalidRequestError", "UnprocessableEntityError"}),
-    ),
-    ("unsupported", frozenset({"NotImplementedError"})),
-)
 
 
 def classify_failure(error: BaseException, *, now: Callable[[], float] = time.time) -> Failure:
@@ -197,7 +103,9 @@ def classify_failure(error: BaseException, *, now: Callable[[], float] = time.ti
     Looked at, in this order: the code in the error's body, the HTTP status, the names of its
     classes (those of OpenAI's and Anthropic's clients, httpx, requests, aiohttp, botocore,
     langchain-core's typed errors, the builtins), the type in the body; then the same for the
-    error that caused it.
+    error that caused it. What is left and was raised by Python itself for a wrong program or wrong
+    input (`TypeError`, `KeyError`, `UnicodeError`, …) is "programming", or "malformed" where an
+    answer is on the error.
 
     Args:
         error: What a call of a model raised.
@@ -207,13 +115,17 @@ def classify_failure(error: BaseException, *, now: Callable[[], float] = time.ti
         The class of failure, "unknown" for what nobody knows, and the `Retry-After`.
 
     >>> classify_failure(TimeoutError()), classify_failure(KeyError("x"))
-    (Failure(kind='timeout', retry_after=None), Failure(kind='unknown', retry_after=None))
+    (Failure(kind='timeout', retry_after=None), Failure(kind='programming', retry_after=None))
     """
-    for cause in _causes(error):
+    causes = list(_causes(error))
+    for cause in causes:
         kind = _kind(cause)
+        if kind == "connection" and any(type(each) is TypeError for each in causes):
+            # A client failed to send a value of a wrong type.
+            kind = "programming"
         if kind is not None:
             return Failure(kind, retry_after_of(cause, now=now))
-    return Failure("unknown", retry_after_of(error, now=now))
+    return Failure(_kind_of_untold(causes), retry_after_of(error, now=now))
 
 
 def retry_after_of(error: BaseException, *, now: Callable[[], float] = time.time) -> float | None:
@@ -255,13 +167,41 @@ def _kind(error: BaseException) -> FailureKind | None:
     words = _words(error)
     names = {cls.__name__ for cls in type(error).__mro__}
     return (
-        _first(_CODES, words)
+        _first(CODES, words)
         or _by_status(_status(error))
-        or next((kind for kind, known in _NAMES if names & known), None)
-        or _first(_TYPES, words)
+        or next((kind for kind, known in NAMES if names & known), None)
+        or _first(TYPES, words)
         # langchain-core's own word on errors that have no name of their own.
         or ("server" if getattr(error, "is_retryable", None) is True else None)
+        or _by_sentence(error)
     )
+
+
+def _by_sentence(error: BaseException) -> FailureKind | None:
+    if not _is_pythons_own(error):
+        return None
+    told = str(error)
+    return next((kind for words, kind in SENTENCES.items() if words in told), None)
+
+
+def _kind_of_untold(causes: Sequence[BaseException]) -> FailureKind:
+    """Tell a program's mistake from what may be an outage, where no client has said a word."""
+    if not any(isinstance(cause, PROGRAMMING) and _is_pythons_own(cause) for cause in causes):
+        return "unknown"
+    if any(_has_answer(cause) for cause in causes):
+        return "malformed"
+    # A client that wraps what it trips over in a class of its own has something to say.
+    passing = all(_is_pythons_own(c) or isinstance(c, ModelUnavailableError) for c in causes)
+    return "programming" if passing else "unknown"
+
+
+def _is_pythons_own(error: BaseException) -> bool:
+    return type(error).__module__ == "builtins"
+
+
+def _has_answer(error: BaseException) -> bool:
+    told = (_status(error), getattr(error, "body", None), getattr(error, "response", None))
+    return any(each is not None for each in told)
 
 
 def _first(known: Mapping[str, FailureKind], words: list[str]) -> FailureKind | None:
@@ -272,7 +212,7 @@ def _by_status(status: int | None) -> FailureKind | None:
     # A stream that fails after its beginning still has the 200 with which it began.
     if status is None or status < 400:
         return None
-    return _STATUSES.get(status, "server" if status >= 500 else "invalid_request")
+    return STATUSES.get(status, "server" if status >= 500 else "invalid_request")
 
 
 def _status(error: BaseException) -> int | None:

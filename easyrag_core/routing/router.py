@@ -6,10 +6,10 @@ from contextlib import aclosing, closing
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from easyrag_core.errors import check_choice, check_timeout
+from easyrag_core.errors import InvalidParameterError, check_choice, check_timeout
 from easyrag_core.events import EventHandler, emit
 from easyrag_core.routing._attempts import Attempts
-from easyrag_core.routing._checks import checked_candidates, checked_kinds
+from easyrag_core.routing._checks import check_hook, checked_kinds
 from easyrag_core.routing._delivery import Delivery
 from easyrag_core.routing._settings import Member, Settings
 from easyrag_core.routing._steps import (
@@ -22,7 +22,11 @@ from easyrag_core.routing._steps import (
     awaited_step,
 )
 from easyrag_core.routing.breaker import CircuitBreaker, CircuitState
-from easyrag_core.routing.candidates import ModelCandidate, ordered_candidates
+from easyrag_core.routing.candidates import (
+    ModelCandidate,
+    checked_candidates,
+    ordered_candidates,
+)
 from easyrag_core.routing.failures import (
     COUNTED_KINDS,
     MOVING_KINDS,
@@ -69,17 +73,21 @@ class ModelRouter(Generic[M]):
 
     Args:
         candidates: At least one `ModelCandidate`, with unique names.
-        breaker: Its settings and its clock are those of each candidate's own breaker and of the
-            router; by default `CircuitBreaker()`.
+        breaker: Its settings, its clock and its `on_change` are those of each candidate's own
+            breaker, the clock is the router's, too; by default `CircuitBreaker()`.
         first_token_timeout: Seconds until the first content of a stream; `None` for no limit.
         stall_timeout: Seconds between the chunks of a stream after that; `None` for no limit.
-        total_timeout: Seconds for one candidate's whole answer; `None` for no limit.
-        empty: Whether a blank answer is a `"failure"`, or to be taken as it is (`"accept"`).
+        total_timeout: Seconds for one candidate's whole answer; `None` for no limit. Whoever reads
+            a stream may take his time: what passes between two chunks that way is left out.
+        empty: Whether a blank answer is a `"failure"`, or to be taken as it is (`"accept"`). One
+            that a content filter ended is a refusal, which is an answer, unless refusals move on;
+            one that its length limit ended is "truncated", which is not counted.
         mid_stream: What happens when a stream breaks after its first content.
         moving_kinds: The failures after which the next candidate is asked; after the others the
             model's own error is raised.
         counted_kinds: The failures that a circuit breaker counts.
-        classify: A word on errors that goes before ours; `None` from it leaves them to ours.
+        classify: A word on errors that goes before ours; `None` from it leaves them to ours. The
+            error of a blank answer has what came as `answers`.
         on_event: Is told of `easyrag.routing.attempt`, `.first_token`, `.skipped`, `.switched`
             and `.state`.
 
@@ -113,14 +121,13 @@ class ModelRouter(Generic[M]):
         on_event: EventHandler | None = None,
     ) -> None:
         """Check everything; nobody is asked yet."""
-        settled = breaker or CircuitBreaker()
-        check_timeout(first_token_timeout, name="first_token_timeout")
-        check_timeout(stall_timeout, name="stall_timeout")
-        check_timeout(total_timeout, name="total_timeout")
+        settled = CircuitBreaker() if breaker is None else _checked_breaker(breaker)
+        check_hook("classify", classify)
+        check_hook("on_event", on_event)
         self._settings = Settings(
-            first_token_timeout=first_token_timeout,
-            stall_timeout=stall_timeout,
-            total_timeout=total_timeout,
+            first_token_timeout=check_timeout(first_token_timeout, name="first_token_timeout"),
+            stall_timeout=check_timeout(stall_timeout, name="stall_timeout"),
+            total_timeout=check_timeout(total_timeout, name="total_timeout"),
             empty=check_choice("empty", empty, ("failure", "accept")),
             mid_stream=check_choice("mid_stream", mid_stream, ("raise", "restart", "continue")),
             moving_kinds=checked_kinds("moving_kinds", moving_kinds),
@@ -138,6 +145,11 @@ class ModelRouter(Generic[M]):
     def candidates(self) -> tuple[ModelCandidate[M], ...]:
         """All candidates, in the order given."""
         return tuple(member.candidate for member in self._members.values())
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What any of the candidates is able to do."""
+        return frozenset().union(*(each.capabilities for each in self.candidates))
 
     def call(
         self,
@@ -348,6 +360,12 @@ class ModelRouter(Generic[M]):
             emit(self._settings.on_event, "easyrag.routing.state", attributes)
 
         return Member(candidate, breaker.twin(on_change=changed), metrics)
+
+
+def _checked_breaker(breaker: object) -> CircuitBreaker:
+    if not isinstance(breaker, CircuitBreaker):
+        raise InvalidParameterError("breaker", breaker, "give a CircuitBreaker, or None")
+    return breaker
 
 
 def _steps(open_stream: Callable[[], Iterable[C]], attempt: Attempt[M]) -> Steps[C]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["DeltaReader", "StreamReset"]
 
@@ -25,11 +25,14 @@ class DeltaReader(Generic[C]):
         text_of: The chunk's own text, "" when it has none: joined it is the partial text.
         continuable: Whether the text so far is all that another model needs in order to go on
             after this chunk. By default not after content without text, such as a tool call.
+        is_answer: Whether all the chunks of a stream that came to its end without content are an
+            answer even so, as an object without values is. By default they are blank.
     """
 
     carries_content: Callable[[C], bool]
     text_of: Callable[[C], str]
     continuable: Callable[[C], bool] | None = None
+    is_answer: Callable[[Sequence[C]], bool] | None = None
 
     def leaves_continuable(self, chunk: C) -> bool:
         """Ask `continuable`, or say what it says by default.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessageChunk
 
-from easyrag_core import DeltaReader
+from easyrag_core import DeltaReader, ModelRouter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,8 @@ __all__ = ["READER", "as_chunk", "capabilities_of", "is_blank", "sees_images"]
 
 _PICTURES = frozenset({"image", "image_url", "input_image"})
 # What integrations put beside the content.
-_BESIDE = ("reasoning_content", "refusal", "function_call", "tool_calls", "audio")
+_THOUGHTS = ("reasoning_content",)
+_BESIDE = ("refusal", "function_call", "tool_calls", "audio")
 # Blocks of these types say what is in these fields; every other type speaks by being there.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("text",),
@@ -29,6 +30,8 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "reasoning_content": ("reasoning_content",),
     "thinking": ("thinking",),
 }
+# What does not stand in another model's way, so that it can go on from the text.
+_PLAIN = frozenset({*_FIELDS, "redacted_thinking"}) - {"refusal"}
 
 
 def is_blank(message: AIMessage) -> bool:
@@ -40,13 +43,20 @@ def is_blank(message: AIMessage) -> bool:
     Returns:
         Whether nothing in it is more than white space.
     """
-    calls = getattr(message, "tool_call_chunks", ()) or message.tool_calls
     return not (
-        calls
-        or message.invalid_tool_calls
+        _calls_tools(message)
         or _says(message.content)
-        or any(_says(message.additional_kwargs.get(name)) for name in _BESIDE)
+        or _says_beside(message, _THOUGHTS + _BESIDE)
     )
+
+
+def _calls_tools(message: AIMessage) -> bool:
+    chunks = getattr(message, "tool_call_chunks", ())
+    return bool(chunks or message.tool_calls or message.invalid_tool_calls)
+
+
+def _says_beside(message: AIMessage, names: Iterable[str]) -> bool:
+    return any(_says(message.additional_kwargs.get(name)) for name in names)
 
 
 def _says(value: object) -> bool:
@@ -61,10 +71,21 @@ def _says(value: object) -> bool:
     return bool(value)
 
 
+def _has_only_text(message: AIMessage) -> bool:
+    """Whether another model could go on from the text alone; nobody needs another's thoughts."""
+    beyond = [block for block in _blocks(message) if not _is_text_or_thought(block)]
+    return not (_calls_tools(message) or _says(beyond) or _says_beside(message, _BESIDE))
+
+
+def _is_text_or_thought(block: object) -> bool:
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") in _PLAIN)
+
+
 READER: Final[DeltaReader[AIMessageChunk]] = DeltaReader(
     carries_content=lambda message: not is_blank(message),
     # In pieces: `text` of a message may be made of blocks.
     text_of=lambda message: str(message.text),
+    continuable=_has_only_text,
 )
 
 
@@ -77,8 +98,11 @@ def capabilities_of(model: BaseChatModel) -> frozenset[str]:
     Returns:
         "tools" when it binds tools, "structured_output" when it has its own or binds tools,
         "vision" unless its profile says that it takes no images, "thinking" when its profile
-        says so.
+        says so. A routed model is able to do what any of its candidates is.
     """
+    router = getattr(model, "router", None)
+    if isinstance(router, ModelRouter):
+        return router.capabilities
     profile: Mapping[str, Any] = getattr(model, "profile", None) or {}
     own = type(model)
     tools = own.bind_tools is not BaseChatModel.bind_tools

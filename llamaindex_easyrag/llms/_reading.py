@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
 )
 
-from easyrag_core import DeltaReader
+from easyrag_core import DeltaReader, ModelRouter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,8 +94,10 @@ COMPLETION_READER: Final[DeltaReader[CompletionResponse]] = DeltaReader(
 )
 
 
-def _has_fields(given: BaseModel) -> bool:
-    return any(value is not None for value in given.model_dump().values())
+def _has_fields(given: BaseModel | list[BaseModel]) -> bool:
+    # Several calls in parallel are several objects.
+    objects = given if isinstance(given, list) else [given]
+    return any(value is not None for each in objects for value in each.model_dump().values())
 
 
 OBJECT_READER: Final[DeltaReader[Any]] = DeltaReader(
@@ -103,6 +105,8 @@ OBJECT_READER: Final[DeltaReader[Any]] = DeltaReader(
     text_of=lambda _: "",
     # An object that is half made cannot be handed to another model.
     continuable=lambda _: False,
+    # At first nothing is filled in; what is so at the end was meant that way.
+    is_answer=bool,
 )
 
 
@@ -133,8 +137,12 @@ def capabilities_of(model: LLM) -> frozenset[str]:
         model: An LLM.
 
     Returns:
-        "tools" when its metadata say that it calls functions, and it has the methods for it.
+        "tools" when its metadata say that it calls functions, and it has the methods for it. A
+        routed model is able to do what any of its candidates is.
     """
+    router = getattr(model, "router", None)
+    if isinstance(router, ModelRouter):
+        return router.capabilities
     calls = model.metadata.is_function_calling_model and hasattr(model, "chat_with_tools")
     return frozenset({"tools"} if calls else ())
 

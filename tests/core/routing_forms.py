@@ -93,9 +93,9 @@ class Sync:
         finally:
             model.closed += 1
 
-    def stream(self, router, seen=None, **more):
+    def stream(self, router, seen=None, reader=READER, **more):
         seen = [] if seen is None else seen
-        for chunk in router.stream(self.open, READER, **more):
+        for chunk in router.stream(self.open, reader, **more):
             seen.append(chunk)
         return seen
 
@@ -137,11 +137,11 @@ class Async:
         finally:
             model.closed += 1
 
-    def stream(self, router, seen=None, **more):
+    def stream(self, router, seen=None, reader=READER, **more):
         seen = [] if seen is None else seen
 
         async def read():
-            async for chunk in router.astream(self.open, READER, **more):
+            async for chunk in router.astream(self.open, reader, **more):
                 seen.append(chunk)
 
         asyncio.run(read())

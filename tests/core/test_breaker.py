@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 
 import pytest
@@ -244,6 +245,26 @@ def test_a_twin_has_the_settings_and_nothing_else(clock):
     assert template.state is CLOSED
 
 
+def test_a_twin_tells_its_templates_listener_and_its_own(clock):
+    """In this order; one that fails is logged, and keeps nothing from the other."""
+    told = []
+    template = CircuitBreaker(clock=clock, on_change=lambda *change: told.append(("one", *change)))
+    twin = template.twin(on_change=lambda *change: told.append(("two", *change)))
+    fail(twin, 2)
+    assert told == [("one", CLOSED, OPEN), ("two", CLOSED, OPEN)]
+
+
+def test_a_listener_that_fails_breaks_no_call(clock, caplog):
+    """The model's failure is told all the same."""
+    told = []
+    template = CircuitBreaker(clock=clock, on_change=lambda *_: 1 // 0)
+    twin = template.twin(on_change=lambda *change: told.append(change))
+    with caplog.at_level(logging.WARNING):
+        fail(twin, 2)
+    assert told == [(CLOSED, OPEN)]
+    assert "listener failed" in caplog.text
+
+
 def test_a_forgotten_call_that_is_collected_under_the_lock_blocks_nobody():
     """Its permit is released by whoever happens to collect it, here by the breaker itself."""
     forgotten = []
@@ -302,3 +323,14 @@ def test_wrong_settings_are_refused(name, value):
     """At construction, with the setting's name."""
     with pytest.raises(InvalidParameterError, match=name):
         CircuitBreaker(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [({"clock": None}, "clock=None"), ({"clock": 5}, "clock=5"), ({"on_change": 5}, "on_change=5")],
+    ids=str,
+)
+def test_what_cannot_be_called_is_refused(settings, shown):
+    """When it is given, not when a circuit opens."""
+    with pytest.raises(InvalidParameterError, match=f"{shown} is not allowed: give a function"):
+        CircuitBreaker(**settings)

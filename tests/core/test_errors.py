@@ -230,13 +230,19 @@ def test_what_is_no_choice_is_refused(value):
         check_choice("fusion", value, ("rrf", "score"))
 
 
-@pytest.mark.parametrize("value", [None, 1, 0.1, math.inf, np.float64(2)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [None, 1, 0.1, math.inf, np.float64(2), np.float32(2), np.int64(2)], ids=repr
+)
 def test_times_pass(value):
-    """Seconds as a number, or none."""
-    check_timeout(value)
+    """Seconds as any number, of which a float is made, or none."""
+    checked = check_timeout(value)
+    assert checked == value
+    assert isinstance(checked, float | None)
 
 
-@pytest.mark.parametrize("value", [0, -1, 0.0, math.nan, "1", True, -math.inf], ids=repr)
+@pytest.mark.parametrize(
+    "value", [0, -1, 0.0, math.nan, "1", True, -math.inf, 10**400, 1j, np.float32(0)], ids=str
+)
 def test_what_is_no_time_is_refused(value):
     """The name is the caller's own."""
     with pytest.raises(InvalidParameterError, match=r"channel_timeout=.*seconds above 0"):

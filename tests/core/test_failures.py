@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from easyrag_core import (
     Failure,
     FirstTokenTimeoutError,
     InvalidParameterError,
+    ModelUnavailableError,
     classify_failure,
 )
 from easyrag_core.routing import retry_after_of
@@ -107,6 +109,7 @@ def test_by_status_wherever_a_client_keeps_it(status, expected):
             "context_overflow",
         ),
         (["ContentFilterFinishReasonError", "OpenAIError"], "refusal"),
+        (["LengthFinishReasonError", "OpenAIError"], "truncated"),
         (["APIResponseValidationError", "APIError"], "malformed"),
         (["OverloadedError", "InternalServerError"], "server"),
         (["ResourceExhausted", "TooManyRequests"], "rate_limit"),
@@ -127,8 +130,92 @@ def test_builtins():
     with pytest.raises(json.JSONDecodeError) as bad:
         json.loads("{")
     assert kind(bad.value) == "malformed"
-    for unknown in (ValueError("x"), KeyError("x"), TypeError("x"), PermissionError("x")):
+    for unknown in (ValueError("x"), RuntimeError("x"), PermissionError("x")):
         assert kind(unknown) == "unknown"
+
+
+class OwnError(TypeError):
+    """A client's own."""
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        TypeError("f() got an unexpected keyword argument 'nonsense'"),
+        TypeError("create() got an unexpected keyword argument 'choices'"),
+        AttributeError("'str' object has no attribute 'metadata'"),
+        KeyError("topic"),
+        IndexError("list index out of range"),
+        NameError("x"),
+        AssertionError(),
+        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
+        ZeroDivisionError(),
+        RecursionError(),
+        ModuleNotFoundError("x"),
+        UserWarning("x"),
+        InvalidParameterError("wants", "x", "y"),
+    ],
+    ids=repr,
+)
+def test_a_programs_mistake_is_no_outage(mistake):
+    """What Python raises for a wrong program or wrong input may be one caller's alone."""
+    wrapped = ValueError("bad input")
+    wrapped.__cause__ = mistake
+    routed = ModelUnavailableError({"inner": mistake})
+    routed.__cause__ = mistake
+    for told in (mistake, wrapped, routed):
+        assert kind(told) == "programming"
+
+
+def test_what_json_cannot_write_is_the_callers():
+    """A date, a circle and a number that JSON does not have, in a tool's arguments."""
+    circle = []
+    circle.append(circle)
+    for value in (datetime.now(UTC), circle, float("nan")):
+        with pytest.raises((TypeError, ValueError)) as bad:
+            json.dumps(value, allow_nan=False)
+        assert kind(bad.value) == "programming"
+
+
+def test_what_could_not_even_be_sent_is_no_failed_connection():
+    """A client calls all that happens while it sends a connection error, a wrong value too."""
+    failed = error("OwnConnectionError", "APIConnectionError")
+    failed.__cause__ = error("APIConnectionError")
+    failed.__cause__.__cause__ = TypeError("'str' object cannot be interpreted as a number")
+    assert kind(failed) == "programming"
+    failed.__cause__.__cause__ = OSError("unreachable")
+    assert kind(failed) == "connection"
+
+
+def test_a_mistake_over_an_answer_is_the_answers():
+    """A null answer that a client trips over, where it can be told from a program's mistake."""
+    for told in (
+        TypeError("Received response with null value for 'choices'. This can happen"),
+        KeyError("Response missing 'choices' key: dict_keys(['id'])"),
+        KeyError("choices"),
+        AttributeError("'NoneType' object has no attribute 'choices'"),
+        ValueError("Unexpected response type from OpenAI-compatible endpoint."),
+    ):
+        assert kind(told) == "malformed"
+    for attributes in ({"response": response(200)}, {"body": {}}, {"status_code": 200}):
+        told = TypeError("'NoneType' object is not subscriptable")
+        vars(told).update(attributes)
+        assert kind(told) == "malformed"
+        wrapper = RuntimeError()
+        wrapper.__cause__ = told
+        assert kind(wrapper) == "malformed"
+
+
+def test_a_mistake_within_a_clients_error_is_the_clients():
+    """A status of any cause tells; without one a class of the client's own may be an outage."""
+    told = TypeError("x")
+    told.__cause__ = error("APIStatusError", status_code=503)
+    assert kind(told) == "server"
+    told.__cause__ = error("OddError")
+    assert kind(told) == "unknown"
+    wrapper = error("OddError")
+    wrapper.__cause__ = TypeError("x")
+    assert kind(wrapper) == kind(OwnError("x")) == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +301,7 @@ def test_no_header_breaks_the_reading(told):
 
 
 def test_what_counts_and_what_moves_on():
-    """Keys, bad requests and refusals are no outage; bad requests and refusals stop."""
+    """What may be one caller's alone is no outage; bad requests and refusals stop."""
     kinds = frozenset(FAILURE_KINDS)
     assert kinds - MOVING_KINDS == {"invalid_request", "refusal"}
     assert kinds - COUNTED_KINDS == {
@@ -225,6 +312,8 @@ def test_what_counts_and_what_moves_on():
         "context_overflow",
         "invalid_request",
         "refusal",
+        "truncated",
+        "programming",
     }
 
 
@@ -232,3 +321,17 @@ def test_an_unknown_kind_is_refused():
     """All that there are is said."""
     with pytest.raises(InvalidParameterError, match="'timeout', 'connection'"):
         Failure("slow")
+
+
+@pytest.mark.parametrize("seconds", ["7", -1, float("nan"), True, 10**400], ids=str)
+def test_seconds_that_are_none_are_refused(seconds):
+    """They would break the circuit that has to wait for them."""
+    with pytest.raises(InvalidParameterError, match="seconds of at least 0"):
+        Failure("rate_limit", seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, 7, 0.5, np.float32(2), np.int64(3)], ids=repr)
+def test_any_number_of_seconds_is_welcome(seconds):
+    """Also one of numpy's; it is kept as a float."""
+    kept = Failure("rate_limit", seconds).retry_after
+    assert (kept, type(kept)) == (seconds, float)

@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 
+import numpy as np
 import pytest
 
 from easyrag_core import (
@@ -209,7 +210,10 @@ def test_the_users_own_word_on_errors(form):
         form.call(router)
 
 
-@pytest.mark.parametrize("classify", [lambda _: 1 // 0, lambda _: "timeout"])
+@pytest.mark.parametrize(
+    "classify",
+    [lambda _: 1 // 0, lambda _: "timeout", lambda _: Failure("rate_limit", retry_after="7")],
+)
 def test_a_word_on_errors_that_fails_is_logged_and_left_out(form, caplog, classify):
     """Ours is taken; the next model is asked."""
     router = routed(Model(ConnectionError()), Model("two"), classify=classify)
@@ -378,6 +382,15 @@ def test_a_router_is_a_model_too():
         ({"mid_stream": "resume"}, "mid_stream"),
         ({"moving_kinds": ["slow"]}, "moving_kinds"),
         ({"counted_kinds": "timeout"}, "counted_kinds"),
+        ({"moving_kinds": None}, "moving_kinds=None"),
+        ({"counted_kinds": 5}, "counted_kinds=5"),
+        ({"first_token_timeout": 10**400}, "first_token_timeout"),
+        ({"breaker": 5}, "breaker=5"),
+        ({"breaker": "x"}, "breaker='x'"),
+        ({"breaker": 0}, "breaker=0"),
+        ({"breaker": []}, r"breaker=\[\]"),
+        ({"classify": 5}, "classify=5"),
+        ({"on_event": "x"}, "on_event='x'"),
     ],
     ids=str,
 )
@@ -394,6 +407,10 @@ def test_wrong_settings_are_refused(settings, name):
         ({"name": 1}, "name"),
         ({"priority": 1.5}, "priority"),
         ({"capabilities": "tools"}, "capabilities"),
+        ({"capabilities": 5}, "capabilities=5"),
+        ({"capabilities": None}, "capabilities=None"),
+        ({"capabilities": [1]}, "capabilities"),
+        ({"total_timeout": 10**400}, "total_timeout"),
         ({"first_token_timeout": -1}, "first_token_timeout"),
         ({"stall_timeout": True}, "stall_timeout"),
         ({"total_timeout": "1"}, "total_timeout"),
@@ -412,3 +429,76 @@ def test_a_router_needs_candidates_with_names_of_their_own():
         ModelRouter([])
     with pytest.raises(InvalidParameterError, match="name of its own"):
         ModelRouter([ModelCandidate("a", 1), ModelCandidate("a", 2)])
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, 5, ModelCandidate("a", 1), "ab", [1], {"a": ModelCandidate("a", 1)}], ids=repr
+)
+def test_what_is_no_list_of_candidates_is_refused(wrong):
+    """It is named, and what is wanted."""
+    with pytest.raises(InvalidParameterError, match=r"candidates=.*give.*ModelCandidates"):
+        ModelRouter(wrong)
+
+
+@pytest.mark.parametrize("wants", [5, None, "tools", [1]], ids=repr)
+def test_wants_that_are_no_words_are_refused(form, wants):
+    """By each request, before anybody is asked."""
+    model = Model("one")
+    with pytest.raises(InvalidParameterError, match=r"wants=.*collection of strings"):
+        form.call(routed(model), wants=wants)
+    assert model.calls == 0
+
+
+def test_words_may_come_one_by_one(form):
+    """A generator is read once, and nothing of it is lost."""
+    router = routed(
+        Model(refusal(400)),
+        Model("two"),
+        moving_kinds=(kind for kind in ["invalid_request"]),
+        counted_kinds=(kind for kind in ["invalid_request"]),
+        breaker=CircuitBreaker(failure_threshold=1),
+    )
+    assert form.call(router) == "two"
+    assert told(router)["state"] == "open"
+    able = ModelCandidate("a", Model("one"), capabilities=(each for each in ["tools"]))
+    assert able.capabilities == {"tools"}
+    router = ModelRouter(each for each in [able])
+    assert form.call(router, wants=(each for each in ["tools"])) == "one"
+
+
+def test_seconds_of_numpy(form):
+    """They are kept as floats, with which threads and loops can wait."""
+    model = Model(HANG)
+    settings = {"total_timeout": np.float32(SHORT)}
+    router = routed(model, Model("two"), settings=settings, total_timeout=np.int64(PATIENT))
+    assert isinstance(router.candidates[0].total_timeout, float)
+    assert form.call(router) == "two"
+
+
+@pytest.mark.parametrize("limit", ["first_token_timeout", "stall_timeout", "total_timeout"])
+@pytest.mark.parametrize("seconds", [1e10, 1e300])
+def test_any_finite_time_can_be_waited_for(form, limit, seconds):
+    """Also one beyond what a thread can wait at a time."""
+    pause = threading.Event()
+
+    class Slow(Model):
+        def next_turn(self):
+            for chunk in ("one", "two"):
+                pause.wait(SHORT)
+                yield chunk
+
+    assert form.stream(routed(Slow(), **{limit: seconds})) == ["one", "two"]
+    if form.name == "sync" and limit == "total_timeout":
+        router = routed(Model("one"), total_timeout=seconds)
+        assert router.call(lambda _: pause.wait(SHORT)) is False
+
+
+def test_the_breakers_listener_and_the_routers_hear_of_a_change(form):
+    """Whoever gives a router a breaker with a listener is told of every candidate's circuit."""
+    told, heard = [], []
+    breaker = CircuitBreaker(failure_threshold=1, on_change=lambda *change: told.append(change))
+    router = routed(Model(OSError()), Model("two"), breaker=breaker, on_event=heard.append)
+    assert form.call(router) == "two"
+    assert [state.value for state in told[0]] == ["closed", "open"]
+    assert heard[0].name == "easyrag.routing.state"
+    assert router.snapshot()["candidates"][0]["state_changes"] == len(told) == 1

@@ -8,6 +8,7 @@ import gc
 import statistics
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -156,6 +157,47 @@ def test_the_total_time_holds_for_a_stream_that_never_pauses(form):
         form.stream(routed(Chatter(), total_timeout=SHORT))
 
 
+def test_a_readers_pauses_are_not_the_models_time(form):
+    """However long each of them is, and however short the model's time."""
+    clock = Clock()
+    router = routed(
+        Model(["x", " ", "y", "z"]),
+        total_timeout=PATIENT,
+        stall_timeout=PATIENT,
+        breaker=CircuitBreaker(failure_threshold=1, clock=clock),
+    )
+
+    class Slow(list):
+        def append(self, chunk):
+            super().append(chunk)
+            clock.now += 10 * PATIENT
+
+    assert form.stream(router, Slow()) == ["x", " ", "y", "z"]
+    assert router.snapshot()["candidates"][0]["state"] == "closed"
+
+
+def test_the_models_own_time_counts_beside_its_readers():
+    """A reader's pauses give it no more; without threads it is certain who lets time pass."""
+    clock = Clock()
+
+    class Read(list):
+        def append(self, chunk):
+            super().append(chunk)
+            clock.now += 10 * PATIENT
+
+    class Slow(Model):
+        def next_turn(self):
+            for chunk in "abcde":
+                clock.now += 0.4 * PATIENT
+                yield chunk
+
+    seen = Read()
+    router = routed(Slow(), total_timeout=PATIENT, breaker=CircuitBreaker(clock=clock))
+    with pytest.raises(StreamInterruptedError):
+        Async().stream(router, seen)
+    assert seen == ["a", "b"]
+
+
 def test_a_restart_is_told_before_the_new_chunks(form):
     """What came before is void; chunks that are held come after the reset."""
     router = routed(
@@ -237,6 +279,18 @@ def test_blank_streams_may_be_taken_as_they_are(form):
     router = routed(Model([ROLE, "", " "]), Model(["two"]), empty="accept")
     assert form.stream(router) == [ROLE, "", " "]
     assert told(router)["successes"] == 1
+
+
+def test_what_is_an_answer_without_content_is_the_readers_word(form):
+    """It is taken at the regular end alone, also where another model had begun."""
+    reader = replace(READER, is_answer=bool)
+    first, second = Model([ROLE, CUT], [], [ROLE, ROLE]), Model(["two"])
+    router = routed(first, second, breaker=CircuitBreaker(failure_threshold=3))
+    read = [form.stream(router, reader=reader) for _ in range(3)]
+    assert read == [["two"], ["two"], [ROLE, ROLE]]
+    router = routed(Model(["half", CUT]), Model([ROLE]), mid_stream="restart")
+    half, reset, role = form.stream(router, reader=reader)
+    assert (half, reset.partial, role) == ("half", "half", ROLE)
 
 
 def test_a_dead_model_is_left_alone_and_probed(form):

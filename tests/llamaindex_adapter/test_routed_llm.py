@@ -350,6 +350,18 @@ def _caller(*answers):
 CALL = ToolCallBlock(tool_call_id="1", tool_name="weather", tool_kwargs={"city": "Oslo"})
 
 
+def test_a_routed_model_within_another_has_what_its_candidates_have():
+    """One of several is enough: the inner router leaves the others out."""
+    plain = scripted("plain", "Hi")
+    able = _caller(ChatMessage(role="assistant", blocks=[CALL]))
+    mixed, none = RoutedLLM([plain, able]), RoutedLLM([plain])
+    assert not mixed.metadata.is_function_calling_model
+    outer = RoutedLLM([none, mixed])
+    assert [each.capabilities for each in outer.router.candidates] == [set(), {"tools"}]
+    answer = outer.chat_with_tools([WEATHER], "Hi")
+    assert answer.message.blocks == [CALL]
+
+
 def test_tools_go_to_those_who_have_them():
     """A model without is left out; where nobody has them it is said at once."""
     able = _caller(ChatMessage(role="assistant", blocks=[CALL]))
