@@ -377,13 +377,9 @@ def _read_texts(folder: Path, name: str) -> list[str]:
 
 
 def _check_file(root: Path, file_path: Path, size: int, checksum: int | None) -> None:
-    # Asked once: between two questions another process may have removed what it has replaced.
-    found = file_path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        _refuse(root, f"{file_path.name} is no file")
-    if found.st_size != size:
-        told = f"{file_path.name} has {found.st_size} bytes instead of {size}, it is truncated"
-        _refuse(root, told)
+    found = file_path.stat()  # asked once: by the next question another process may have saved
+    if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+        _refuse(root, f"{file_path.name} is no file of {size} bytes as it was saved, but truncated")
     if checksum is not None and checksum_of(file_path) != checksum:
         _refuse(root, f"{file_path.name} has another checksum than when it was saved")
 
