@@ -153,7 +153,9 @@ class Request:
     ) -> Iterator[AIMessageChunk]:
         """Get an answer in chunks, of which the last tells who gave it."""
         asked, config = self._begin(candidate)
-        stream = asked.stream(self._with(prefill), config, **self.settings)
+        # A model that is itself routed looks around for handlers before the first chunk.
+        with self.runs.entered(config):
+            stream = asked.stream(self._with(prefill), config, **self.settings)
         try:
             while (chunk := self._next(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
@@ -165,7 +167,8 @@ class Request:
     ) -> AsyncIterator[AIMessageChunk]:
         """Get an answer in chunks: the async twin of `open`."""
         asked, config = self._begin(candidate)
-        stream = asked.astream(self._with(prefill), config, **self.settings)
+        with self.runs.entered(config):
+            stream = asked.astream(self._with(prefill), config, **self.settings)
         try:
             while (chunk := await self._anext(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
