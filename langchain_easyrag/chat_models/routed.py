@@ -100,7 +100,10 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> AIMessage:
         inside, own = self._inside(config, AsyncCallbackManager)
-        return await super(RoutedChatModel, inside).ainvoke(input, own, stop=stop, **kwargs)
+        try:
+            return await super(RoutedChatModel, inside).ainvoke(input, own, stop=stop, **kwargs)
+        finally:
+            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
 
     @override
     def stream(
@@ -129,9 +132,13 @@ class RoutedChatModel(ConfiguredChatModel):
             async for chunk in stream:
                 yield chunk
         finally:
-            # Whoever leaves leaves the candidate at once: the base does not close what it reads.
-            for each in (*inside._streams, stream):  # noqa: SLF001 - a copy of ourselves
-                await aclose(each)
+            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
+            await aclose(stream)
+
+    async def _close_streams(self) -> None:
+        """Leave the candidate as soon as the caller leaves: the base does not close its stream."""
+        for each in self._streams:
+            await aclose(each)
 
     def _inside(
         self, config: RunnableConfig | None, kind: type[CallbackManager | AsyncCallbackManager]
