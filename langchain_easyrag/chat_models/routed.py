@@ -24,6 +24,7 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from easyrag_core import StreamInterruptedError, StreamReset
+from easyrag_core.routing.aside import given_back
 from langchain_easyrag.chat_models._configured import ConfiguredChatModel
 from langchain_easyrag.chat_models._reading import READER, is_blank
 from langchain_easyrag.chat_models._requests import BoundTools, Request, aclose, wanted
@@ -159,7 +160,8 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         request, route = self._asked(messages, stop, run_manager, kwargs)
-        return _result(self._router.call(request.ask, is_blank=is_blank, **route))
+        with given_back():
+            return _result(self._router.call(request.ask, is_blank=is_blank, **route))
 
     @override
     async def _agenerate(
@@ -170,7 +172,8 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         request, route = self._asked(messages, stop, run_manager, kwargs)
-        return _result(await self._router.acall(request.aask, is_blank=is_blank, **route))
+        with given_back():
+            return _result(await self._router.acall(request.aask, is_blank=is_blank, **route))
 
     @override
     def _stream(
@@ -182,11 +185,12 @@ class RoutedChatModel(ConfiguredChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         request, route = self._asked(messages, stop, run_manager, kwargs)
         inside = request.runs.parent
-        for given in self._router.stream(request.open, READER, **route):
-            part = self._part(given, run_manager)
-            if isinstance(given, StreamReset) and inside is not None:
-                dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield part
+        with given_back():
+            for given in self._router.stream(request.open, READER, **route):
+                part = self._part(given, run_manager)
+                if isinstance(given, StreamReset) and inside is not None:
+                    dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
+                yield part
 
     @override
     async def _astream(
@@ -201,11 +205,12 @@ class RoutedChatModel(ConfiguredChatModel):
         stream = self._router.astream(request.aopen, READER, **route)
         if self._runs is not None:
             self._streams.append(stream)
-        async for given in stream:
-            part = self._part(given, run_manager)
-            if isinstance(given, StreamReset) and inside is not None:
-                await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield part
+        with given_back():
+            async for given in stream:
+                part = self._part(given, run_manager)
+                if isinstance(given, StreamReset) and inside is not None:
+                    await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
+                yield part
 
     @override
     def bind_tools(

@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler, get_usage_metadata_callback
+from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    get_usage_metadata_callback,
+)
+from langchain_core.tracers import BaseTracer
 
+from easyrag_core import CircuitBreaker
 from langchain_easyrag import RoutedChatModel
-from tests.langchain_adapter.test_routed_chat_model import USAGE, Scripted, said
+from tests.langchain_adapter.test_routed_chat_model import USAGE, Scripted, dead, said
 
 
 async def _collected(stream):
@@ -89,3 +95,84 @@ async def test_a_candidate_is_left_when_a_handler_raises_in_the_middle(asked):
         await asked(model, {"callbacks": [Raising("on_llm_new_token")]})
     assert candidate.open_streams == 0
     assert model.snapshot()["candidates"][0]["cancelled"] == 1
+
+
+PLACES = ["on_chat_model_start", "on_llm_end"]
+
+
+@pytest.mark.parametrize("limit", [None, 30.0])
+@pytest.mark.parametrize("where", PLACES)
+def test_what_a_handler_raises_reaches_the_caller_as_it_is(ask, where, limit):
+    """As without a router: the very error, once; nobody else is asked, and no circuit opens."""
+    error = PermissionError("budget exceeded")
+    model = RoutedChatModel(
+        [said("one", name="a"), said("two", name="b")],
+        first_token_timeout=limit,
+        total_timeout=limit,
+        breaker=CircuitBreaker(failure_threshold=1),
+    )
+    for calls in (1, 2):
+        guard = Raising(where, error)
+        with pytest.raises(PermissionError) as told:
+            ask(model, {"callbacks": [guard]})
+        assert told.value is error
+        assert (guard.raised, error.__context__, error.__cause__) == (1, None, None)
+        first, second = model.snapshot()["candidates"]
+        assert first["cancelled"] == (calls if where == "on_llm_end" else 0)
+        assert (first["failures"], first["state"], second["calls"]) == ({}, "closed", 0)
+    assert ask(model) is not None
+
+
+@pytest.mark.parametrize("own", ["theirs", "a tracer's", "async"])
+def test_whosever_handler_raises(ask, own):
+    """A candidate's own, a tracer's and one that is awaited are handlers like any other."""
+
+    class Tracer(BaseTracer):
+        raise_error = True
+
+        def _persist_run(self, run): ...
+
+        def _on_llm_end(self, run):
+            raise PermissionError("budget exceeded")
+
+    class Awaited(AsyncCallbackHandler):
+        raise_error = True
+
+        async def on_llm_end(self, response, **kwargs):
+            raise PermissionError("budget exceeded")
+
+    handler = {"theirs": Raising("on_llm_end"), "a tracer's": Tracer(), "async": Awaited()}[own]
+    config = {"callbacks": [] if own == "theirs" else [handler]}
+    candidate = said("one", name="a")
+    if own == "theirs":
+        candidate.callbacks = [handler]
+    alone, model = said("one", name="a"), RoutedChatModel([candidate, said("two", name="b")])
+    alone.callbacks = candidate.callbacks
+    # LangChain only logs what an awaited handler raises where nothing is awaited.
+    stock = _outcome(lambda: ask(alone, config))
+    assert _outcome(lambda: ask(model, config)) == stock
+    assert model.snapshot()["candidates"][1]["calls"] == 0
+    assert model.snapshot()["candidates"][0]["failures"] == {}
+
+
+def _outcome(ask):
+    try:
+        ask()
+    except Exception as error:  # noqa: BLE001 - any is an outcome
+        return repr(error)
+    return None
+
+
+def test_a_handler_that_raises_at_a_failure_is_heard(ask):
+    """As without a router, where the model's own error does not reach the caller either."""
+    model = RoutedChatModel([dead("a"), said("two", name="b")])
+    with pytest.raises(PermissionError):
+        ask(model, {"callbacks": [Raising("on_llm_error")]})
+    assert model.snapshot()["candidates"][1]["calls"] == 0
+
+
+def test_a_models_own_error_of_the_same_class_is_its_failure(ask):
+    """What matters is where an error comes from."""
+    model = RoutedChatModel([said(PermissionError("denied")), said("two", name="b")])
+    ask(model, {"callbacks": [Raising("on_custom_event")]})
+    assert model.snapshot()["candidates"][0]["failures"] == {"unknown": 1}
