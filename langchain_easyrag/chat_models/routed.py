@@ -15,7 +15,7 @@ from langchain_core.callbacks import (
     adispatch_custom_event,
     dispatch_custom_event,
 )
-from langchain_core.language_models import LanguageModelInput
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -246,6 +246,8 @@ class RoutedChatModel(ConfiguredChatModel):
         """Get objects: each candidate makes them by its own means.
 
         An answer that cannot be parsed is a failure, after which the next candidate is asked.
+        Callbacks, tags, metadata and the rate limiter are this model's. So is the cache, but each
+        candidate that has none of its own keeps its own answers in it.
 
         Args:
             schema: A Pydantic class, a `TypedDict` class or a JSON schema.
@@ -260,12 +262,27 @@ class RoutedChatModel(ConfiguredChatModel):
             InvalidParameterError: No candidate gives structured output.
         """
         forms = {
-            each.name: each.model.with_structured_output(schema, include_raw=include_raw, **kwargs)
+            each.name: self._cached(each.model).with_structured_output(
+                schema, include_raw=include_raw, **kwargs
+            )
             for each in self._able("structured_output")
         }
         defaults = self._defaults if self.stop is None else {**self._defaults, "stop": self.stop}
         bound = {name: form.bind(**defaults) for name, form in forms.items()} if defaults else forms
-        return RoutedStructuredOutput(router=self._router, forms=bound, include_raw=include_raw)
+        own = {"callbacks": self.callbacks, "tags": self.tags, "metadata": self.metadata}
+        return RoutedStructuredOutput(
+            router=self._router,
+            forms=bound,
+            include_raw=include_raw,
+            own={name: value for name, value in own.items() if value},
+            rate_limiter=self.rate_limiter,
+        )
+
+    def _cached(self, model: BaseChatModel) -> BaseChatModel:
+        """Lend a candidate our cache: it holds messages, and each makes objects its own way."""
+        if self.cache is None or model.cache is not None:
+            return model
+        return model.model_copy(update={"cache": self.cache})
 
     def _asked(
         self,
