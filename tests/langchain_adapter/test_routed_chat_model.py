@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import time
 from contextlib import closing
 from statistics import median
@@ -14,7 +16,12 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    message_chunk_to_message,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.tools import tool
@@ -308,6 +315,20 @@ def test_the_sum_over_a_restarted_stream_is_the_second_answer():
     chain = RunnableLambda(lambda x: x) | model() | RunnableLambda(lambda message: message.text)
     assert chain.invoke("Hi") == total(list(chain.stream("Hi"))) == "Good morning"
     assert model(streaming=True).invoke("Hi").text == "Good morning"
+
+
+def test_chunks_that_may_be_void_become_messages_as_others_do():
+    """LangChain's own conversion and copies know them for what they are."""
+    members = [said("Hel", OSError("cut")), said(city('{"name": "Oslo"}'), "Good")]
+    chunks = list(RoutedChatModel(members, mid_stream="restart").stream("Hi"))
+    for chunk in chunks:
+        message = message_chunk_to_message(chunk)
+        plain = message_chunk_to_message(AIMessageChunk.model_construct(**dict(chunk)))
+        assert type(message) is AIMessage
+        assert message == plain
+        for again in (chunk.model_copy(), copy.deepcopy(chunk), pickle.loads(pickle.dumps(chunk))):
+            assert type(again) is type(chunk)
+            assert again == chunk
 
 
 def test_a_reset_is_a_custom_event_of_the_run(ask):
