@@ -181,12 +181,46 @@ def test_settings_reach_every_candidate():
 
 
 def test_settings_of_the_router_stay_as_they_are():
-    """A change that would change nothing is refused; a configured one makes a router anew."""
+    """A change that would change nothing is refused; a configured one makes another router."""
     model = RoutedChatModel([said("x")])
     with pytest.raises(ValidationError, match="frozen"):
         model.total_timeout = 3.0
     late = model.configurable_fields(empty=ConfigurableField("empty"))
     assert late.invoke("Hi", {"configurable": {"empty": "accept"}}).text == "x"
+
+
+def test_configured_calls_share_the_circuits(ask):
+    """A dead model is left alone though each call makes its model anew; so do copies and bindings.
+
+    What is configured of the router itself has circuits of its own, which last as well.
+    """
+    first = dead("a")
+    model = RoutedChatModel([first, said("two", name="b")], moving_kinds=["connection"])
+    late = model.configurable_fields(
+        temperature=ConfigurableField("heat"), empty=ConfigurableField("empty")
+    )
+    configs = [{"configurable": {"heat": heat / 10}} for heat in range(4)]
+    for config in configs:
+        assert ask(late, config).text == "two"
+    assert len(first.asked) == 2
+    assert model.snapshot()["candidates"][0]["state"] == "open"
+    for same in (model.model_copy(), model.bind(seed=7), model.with_config(tags=["t"])):
+        ask(same)
+    assert len(first.asked) == 2
+    for config in configs:
+        ask(late, {"configurable": {**config["configurable"], "empty": "accept"}})
+    assert len(first.asked) == 4
+
+
+def test_models_of_their_own_have_circuits_of_their_own(ask):
+    """Though they are made of the same chat models, or of a list of the same candidates."""
+    first = dead("a")
+    members = [first, said("two", name="b")]
+    model = RoutedChatModel(members)
+    others = [RoutedChatModel(members), RoutedChatModel(candidates=list(model.candidates))]
+    for each in (model, *others):
+        ask(each)
+        assert each.snapshot()["candidates"][0]["calls"] == 1
 
 
 def test_it_is_shown_by_the_names_of_its_models():
