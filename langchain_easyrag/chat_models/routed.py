@@ -101,10 +101,7 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> AIMessage:
         inside, own = self._inside(config, AsyncCallbackManager)
-        try:
-            return await super(RoutedChatModel, inside).ainvoke(input, own, stop=stop, **kwargs)
-        finally:
-            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
+        return await super(RoutedChatModel, inside).ainvoke(input, own, stop=stop, **kwargs)
 
     @override
     def stream(
@@ -136,20 +133,52 @@ class RoutedChatModel(ConfiguredChatModel):
             await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
             await aclose(stream)
 
+    def _inside(
+        self, config: RunnableConfig | None, kind: type[CallbackManager | AsyncCallbackManager]
+    ) -> tuple[RoutedChatModel, RunnableConfig]:
+        own, runs = nested_in(config, kind)
+        return self._as_in(runs), own
+
+    def _as_in(self, runs: ChildRuns) -> RoutedChatModel:
+        """Take the model as it is in one run: `_stream` is not told in which run it is."""
+        _ = self._serialized  # is kept once it is made, and comes with the copy
+        inside = self.model_copy()
+        inside._runs, inside._streams = runs, []  # noqa: SLF001 - a copy of ourselves
+        return inside
+
     async def _close_streams(self) -> None:
         """Leave the candidate as soon as the caller leaves: the base does not close its stream."""
         for each in self._streams:
             await aclose(each)
 
-    def _inside(
-        self, config: RunnableConfig | None, kind: type[CallbackManager | AsyncCallbackManager]
-    ) -> tuple[RoutedChatModel, RunnableConfig]:
-        """Take the model as it is in one run: `_stream` is not told in which run it is."""
-        own, runs = nested_in(config, kind)
-        _ = self._serialized  # is kept once it is made, and comes with the copy
-        inside = self.model_copy()
-        inside._runs, inside._streams = runs, []  # noqa: SLF001 - a copy of ourselves
-        return inside, own
+    @override
+    def _generate_with_cache(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        inside = self if self._runs is not None else self._as_in(runs_in(run_manager))
+        return super(RoutedChatModel, inside)._generate_with_cache(
+            messages, stop, run_manager, **kwargs
+        )
+
+    @override
+    async def _agenerate_with_cache(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        inside = self if self._runs is not None else self._as_in(runs_in(run_manager))
+        try:
+            return await super(RoutedChatModel, inside)._agenerate_with_cache(
+                messages, stop, run_manager, **kwargs
+            )
+        finally:
+            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
 
     @override
     def _generate(

@@ -10,10 +10,13 @@ from langchain_core.callbacks import (
     BaseCallbackHandler,
     get_usage_metadata_callback,
 )
+from langchain_core.messages import HumanMessage
 from langchain_core.tracers import BaseTracer
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 
 from easyrag_core import CircuitBreaker
 from langchain_easyrag import RoutedChatModel
+from tests.langchain_adapter.listener import Listener
 from tests.langchain_adapter.test_routed_chat_model import USAGE, Scripted, dead, said
 
 
@@ -80,21 +83,45 @@ class Held(Scripted):
             self.open_streams -= 1
 
 
-ASKED = {
-    "streaming ainvoke": lambda model, config: model.ainvoke("Hi", config, stream=True),
-    "astream": lambda model, config: _collected(model.astream("Hi", config)),
+MESSAGES = [[HumanMessage("Hi")]]
+STREAMED = {
+    "invoke": lambda model, callbacks: model.invoke("Hi", {"callbacks": callbacks}, stream=True),
+    "stream": lambda model, callbacks: list(model.stream("Hi", {"callbacks": callbacks})),
+    "generate": lambda model, callbacks: model.generate(MESSAGES, callbacks=callbacks, stream=True),
+}
+ASTREAMED = {
+    "ainvoke": lambda model, callbacks: model.ainvoke("Hi", {"callbacks": callbacks}, stream=True),
+    "astream": lambda model, callbacks: _collected(model.astream("Hi", {"callbacks": callbacks})),
+    "agenerate": lambda model, callbacks: model.agenerate(
+        MESSAGES, callbacks=callbacks, stream=True
+    ),
 }
 
 
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-async def test_a_candidate_is_left_when_a_handler_raises_in_the_middle(asked):
+@pytest.mark.parametrize("form", ASTREAMED)
+async def test_a_candidate_is_left_when_a_handler_raises_in_the_middle(form):
     """At once, not when its stream is collected: the permit is free, and so is the connection."""
     candidate = Held(parts=["a", "b", "c"])
     model = RoutedChatModel([candidate])
     with pytest.raises(PermissionError):
-        await asked(model, {"callbacks": [Raising("on_llm_new_token")]})
+        await ASTREAMED[form](model, [Raising("on_llm_new_token")])
     assert candidate.open_streams == 0
     assert model.snapshot()["candidates"][0]["cancelled"] == 1
+
+
+@pytest.mark.parametrize("form", [*STREAMED, *ASTREAMED])
+async def test_whoever_reads_a_stream_inside_has_the_candidates_run(form):
+    """Below our own, for a tracer; its usage is told once to who knows of no trees."""
+    collector, listener = RunCollectorCallbackHandler(), Listener()
+    model = RoutedChatModel([said("x", name="a")])
+    if form in STREAMED:
+        STREAMED[form](model, [collector, listener])
+    else:
+        await ASTREAMED[form](model, [collector, listener])
+    [ours] = collector.traced_runs
+    assert [run.run_type for run in ours.child_runs] == ["llm"]
+    assert [message.usage_metadata for _, message in listener.ends] == [None, USAGE]
+    assert "".join(listener.tokens) == "x"
 
 
 PLACES = ["on_chat_model_start", "on_llm_end"]
