@@ -51,6 +51,7 @@ class RoutedChatModel(ConfiguredChatModel):
     The answer's `response_metadata["easyrag"]` has `candidate`, who gave it, and `asked`, all who
     were asked. Each candidate's run is a child of this model's run. Handlers that are no tracers
     hear tokens and usage from this model's run alone, so that nothing is counted twice.
+    What a handler raises reaches the caller as it is: nobody else is asked, no circuit opens.
 
     Two keyword arguments of a call, or of `bind`, are for the router: `model`, the name of the
     candidate to ask first, and `wants`, capabilities that the request needs. "tools" and
