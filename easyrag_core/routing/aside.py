@@ -56,7 +56,15 @@ def set_aside(places: Collection[tuple[str, str]]) -> Iterator[None]:
 
 @contextmanager
 def given_back() -> Iterator[None]:
-    """Raise what was set aside, as it was; for use around a router's call."""
+    """Raise what was set aside, as it was; for use around a router's call.
+
+    >>> def handler():
+    ...     raise PermissionError("budget exceeded")
+    >>> with given_back(), set_aside({(__name__, "handler")}):
+    ...     handler()
+    Traceback (most recent call last):
+    PermissionError: budget exceeded
+    """
     try:
         yield
     except _Aside as aside:
