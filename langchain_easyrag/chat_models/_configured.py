@@ -188,14 +188,16 @@ class _Members(tuple[ModelCandidate[BaseChatModel], ...]):  # noqa: SLOT001 - it
         self._routers: list[tuple[Mapping[str, Any], ModelRouter[BaseChatModel]]] = []
 
     def router(self, settings: Mapping[str, Any]) -> ModelRouter[BaseChatModel]:
-        """Return the router with these settings; what calls configure may be without end."""
+        """Return the router with these settings: the first one is kept, and those used last."""
         with self._lock:
-            for known, router in self._routers:
-                if known == settings:
-                    return router
-            router = ModelRouter(self, **settings)
-            self._routers = [*self._routers[-_KEPT_ROUTERS + 1 :], (settings, router)]
-            return router
+            place = next((n for n, (known, _) in enumerate(self._routers) if known == settings), -1)
+            if place == 0:
+                return self._routers[0][1]
+            new = place < 0
+            used = (settings, ModelRouter(self, **settings)) if new else self._routers.pop(place)
+            # What calls configure may be without end.
+            self._routers = [*self._routers[:1], *self._routers[1:][-_KEPT_ROUTERS:], used]
+            return used[1]
 
 
 def _members(

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from easyrag_core import ModelCandidate
     from langchain_easyrag.chat_models._runs import ChildRuns
 
-__all__ = ["HANDLING", "BoundTools", "Request", "aclose", "given_wants", "wanted"]
+__all__ = ["BoundTools", "Request", "aclose", "given_wants", "wanted"]
 
 A = TypeVar("A", bound=AIMessage)
 
-HANDLING: Final = frozenset(
+# Where LangChain calls handlers: what one raises is for the caller, and no model's failure.
+_HANDLING: Final = frozenset(
     ("langchain_core.callbacks.manager", name)
     for name in ("handle_event", "_ahandle_event_for_handler")
 )
-"""Where LangChain calls handlers: what one raises is for the caller, and no model's failure."""
 
 _END: Any = object()
 
@@ -192,7 +192,7 @@ class Request:
 
     @contextmanager
     def _inside(self, config: RunnableConfig) -> Iterator[None]:
-        with self.runs.entered(config), set_aside(HANDLING):
+        with self.runs.entered(config), set_aside(_HANDLING):
             yield
 
     def _with(self, prefill: str) -> Sequence[BaseMessage]:

@@ -212,6 +212,25 @@ def test_configured_calls_share_the_circuits(ask):
     assert len(first.asked) == 4
 
 
+def test_what_is_configured_without_end_is_forgotten_but_the_models_own_circuits():
+    """Those that calls have used last stay, and so do those of the model itself."""
+    first = dead("a")
+    model = RoutedChatModel(
+        [first, said("two", name="b")], breaker=CircuitBreaker(failure_threshold=1)
+    )
+    late = model.configurable_fields(
+        stall_timeout=ConfigurableField("stall"), temperature=ConfigurableField("heat")
+    )
+    for stall in range(1, 41):
+        late.invoke("Hi", {"configurable": {"stall": stall}})
+        late.invoke("Hi", {"configurable": {"stall": 1}})
+    assert len(first.asked) == 40
+    model.invoke("Hi")
+    late.invoke("Hi", {"configurable": {"heat": 0.5}})
+    assert len(first.asked) == 41
+    assert len(model.candidates._routers) < 20
+
+
 def test_models_of_their_own_have_circuits_of_their_own(ask):
     """Though they are made of the same chat models, or of a list of the same candidates."""
     first = dead("a")
