@@ -5,12 +5,13 @@ from __future__ import annotations
 # LangChain and pydantic read the annotations, so that what they name is there at run time.
 # ruff: noqa: TC003
 from abc import ABC
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from langchain_core.language_models import BaseChatModel
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, SkipValidation
 from typing_extensions import override
 
 from easyrag_core import (
@@ -38,8 +39,10 @@ class ConfiguredChatModel(BaseChatModel, ABC):
     What the router is made of cannot be changed afterwards: it would change nothing.
     """
 
-    candidates: tuple[Any, ...] = Field(frozen=True, repr=False)
-    """The models, as `ModelCandidate`."""
+    candidates: SkipValidation[tuple[Any, ...]] = Field(frozen=True, repr=False)
+    """The models, as `ModelCandidate`. They keep their circuits: a model that is made of the
+    fields of another, as `configurable_fields` does for a call, goes on with them where its
+    routing settings are the same."""
 
     breaker: CircuitBreaker | None = Field(default=None, frozen=True)
     """Its settings and its clock are those of each candidate's own breaker."""
@@ -105,18 +108,16 @@ class ConfiguredChatModel(BaseChatModel, ABC):
             InvalidParameterError: A setting is not as above.
         """
         check_settings(kwargs, known=type(self).model_fields, taken=("models",))
-        members = given_candidates(
-            models,
-            candidates,
-            kind=BaseChatModel,
-            name_of=model_name_of,
-            capabilities=capabilities_of,
-        )
-        given = {name: value for name, value in kwargs.items() if name in _ROUTING}
-        router = ModelRouter(members, **given)
+        members = _members(models, candidates)
+        settings = {name: self._given(name, kwargs) for name in _ROUTING if name != "candidates"}
+        router = members.router(settings)
         fields: dict[str, Any] = {**kwargs, "candidates": members}
         super().__init__(**fields)
         self._router = router
+
+    @classmethod
+    def _given(cls, name: str, settings: Mapping[str, Any]) -> Any:
+        return settings.get(name, cls.model_fields[name].default)
 
     @property
     def router(self) -> ModelRouter[BaseChatModel]:
@@ -179,4 +180,43 @@ class ConfiguredChatModel(BaseChatModel, ABC):
         return {name: value for name, value in told.items() if value is not None}
 
 
+class _Members(tuple[ModelCandidate[BaseChatModel], ...]):  # noqa: SLOT001 - it has a list
+    """Candidates, with the routers over them by their settings."""
+
+    def __init__(self, _: Iterable[ModelCandidate[BaseChatModel]]) -> None:
+        self._lock = Lock()
+        self._routers: list[tuple[Mapping[str, Any], ModelRouter[BaseChatModel]]] = []
+
+    def router(self, settings: Mapping[str, Any]) -> ModelRouter[BaseChatModel]:
+        """Return the router with these settings: the first one is kept, and those used last."""
+        with self._lock:
+            place = next((n for n, (known, _) in enumerate(self._routers) if known == settings), -1)
+            if place == 0:
+                return self._routers[0][1]
+            new = place < 0
+            used = (settings, ModelRouter(self, **settings)) if new else self._routers.pop(place)
+            # What calls configure may be without end.
+            self._routers = [*self._routers[:1], *self._routers[1:][-_KEPT_ROUTERS:], used]
+            return used[1]
+
+
+def _members(
+    models: Iterable[BaseChatModel] | None,
+    candidates: Iterable[ModelCandidate[BaseChatModel]] | None,
+) -> _Members:
+    if models is None and isinstance(candidates, _Members):
+        return candidates
+    return _Members(
+        given_candidates(
+            models,
+            candidates,
+            kind=BaseChatModel,
+            name_of=model_name_of,
+            capabilities=capabilities_of,
+        )
+    )
+
+
 _ROUTING = signature(ModelRouter).parameters.keys()
+
+_KEPT_ROUTERS: Final = 16

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from easyrag_core import InvalidParameterError
+from easyrag_core.routing.aside import set_aside
 from langchain_easyrag._given import is_listing
 from langchain_easyrag.chat_models._reading import as_chunk, sees_images
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["BoundTools", "Request", "aclose", "given_wants", "wanted"]
 
 A = TypeVar("A", bound=AIMessage)
+
+# Where LangChain calls handlers: what one raises is for the caller, and no model's failure.
+_HANDLING: Final = frozenset(
+    ("langchain_core.callbacks.manager", name)
+    for name in ("handle_event", "_ahandle_event_for_handler")
+)
 
 _END: Any = object()
 
@@ -137,14 +145,14 @@ class Request:
     def ask(self, candidate: ModelCandidate[BaseChatModel]) -> AIMessage:
         """Get a whole answer."""
         asked, config = self._begin(candidate)
-        with self.runs.entered(config):
+        with self._inside(config):
             answer = asked.invoke(self.messages, config, **self.settings)
         return self._signed(answer, candidate.name)
 
     async def aask(self, candidate: ModelCandidate[BaseChatModel]) -> AIMessage:
         """Get a whole answer: the async twin of `ask`."""
         asked, config = self._begin(candidate)
-        with self.runs.entered(config):
+        with self._inside(config):
             answer = await asked.ainvoke(self.messages, config, **self.settings)
         return self._signed(answer, candidate.name)
 
@@ -153,7 +161,9 @@ class Request:
     ) -> Iterator[AIMessageChunk]:
         """Get an answer in chunks, of which the last tells who gave it."""
         asked, config = self._begin(candidate)
-        stream = asked.stream(self._with(prefill), config, **self.settings)
+        # A model that is itself routed looks around for handlers before the first chunk.
+        with self._inside(config):
+            stream = asked.stream(self._with(prefill), config, **self.settings)
         try:
             while (chunk := self._next(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
@@ -165,7 +175,8 @@ class Request:
     ) -> AsyncIterator[AIMessageChunk]:
         """Get an answer in chunks: the async twin of `open`."""
         asked, config = self._begin(candidate)
-        stream = asked.astream(self._with(prefill), config, **self.settings)
+        with self._inside(config):
+            stream = asked.astream(self._with(prefill), config, **self.settings)
         try:
             while (chunk := await self._anext(stream, config)) is not _END:
                 yield self._part(chunk, candidate.name)
@@ -179,15 +190,20 @@ class Request:
         asked = self.forms.get(candidate.name, candidate.model)
         return asked, self.runs.config(candidate.name)
 
+    @contextmanager
+    def _inside(self, config: RunnableConfig) -> Iterator[None]:
+        with self.runs.entered(config), set_aside(_HANDLING):
+            yield
+
     def _with(self, prefill: str) -> Sequence[BaseMessage]:
         return [*self.messages, AIMessage(prefill)] if prefill else self.messages
 
     def _next(self, stream: Iterator[Any], config: RunnableConfig) -> Any:
-        with self.runs.entered(config):
+        with self._inside(config):
             return next(stream, _END)
 
     async def _anext(self, stream: AsyncIterator[Any], config: RunnableConfig) -> Any:
-        with self.runs.entered(config):
+        with self._inside(config):
             return await anext(stream, _END)
 
     def _part(self, message: AIMessage, name: str) -> AIMessageChunk:

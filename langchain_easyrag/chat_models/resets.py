@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -16,8 +16,13 @@ RESET_EVENT: Final = "easyrag_stream_reset"
 """The name of the custom event that is dispatched at a reset."""
 
 
-class _VoidableChunk(AIMessageChunk):
-    """A chunk that a reset may follow: LangChain adds up all at once, by the first one's `+`."""
+class _Voidable(AIMessageChunk):
+    """What a reset may follow: LangChain adds up all at once, by the first one's `+`."""
+
+    # LangChain makes a chunk's message by calling the first parent of its class: this one.
+    def __new__(cls, *_: Any, **fields: Any) -> Any:
+        """Make a whole message, unless it is for one of the chunks below."""
+        return AIMessage(**fields) if cls is _Voidable else super().__new__(cls)
 
     @classmethod
     @override
@@ -31,7 +36,7 @@ class _VoidableChunk(AIMessageChunk):
         chunks = [self, *(other if isinstance(other, list) else [other])]
         resets = [n for n, chunk in enumerate(chunks) if isinstance(chunk, StreamResetChunk)]
         first, *rest = chunks[resets[-1] if resets else 0 :]
-        if isinstance(first, _VoidableChunk):
+        if isinstance(first, _Voidable):
             first = first._plain()
         return cast("AIMessageChunk", first + rest) if rest else first
 
@@ -39,7 +44,11 @@ class _VoidableChunk(AIMessageChunk):
         return AIMessageChunk.model_construct(**dict(self))
 
 
-class StreamResetChunk(_VoidableChunk):
+class _VoidableChunk(_Voidable):
+    """A chunk with content."""
+
+
+class StreamResetChunk(_Voidable):
     """Stands in a stream where another model starts anew: the text before it is void.
 
     It has no content. Adding it to the chunks before it throws them away, so that the usual sum

@@ -15,7 +15,7 @@ from langchain_core.callbacks import (
     adispatch_custom_event,
     dispatch_custom_event,
 )
-from langchain_core.language_models import LanguageModelInput
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -24,6 +24,7 @@ from pydantic import PrivateAttr
 from typing_extensions import override
 
 from easyrag_core import StreamInterruptedError, StreamReset
+from easyrag_core.routing.aside import given_back
 from langchain_easyrag.chat_models._configured import ConfiguredChatModel
 from langchain_easyrag.chat_models._reading import READER, is_blank
 from langchain_easyrag.chat_models._requests import BoundTools, Request, aclose, wanted
@@ -50,6 +51,7 @@ class RoutedChatModel(ConfiguredChatModel):
     The answer's `response_metadata["easyrag"]` has `candidate`, who gave it, and `asked`, all who
     were asked. Each candidate's run is a child of this model's run. Handlers that are no tracers
     hear tokens and usage from this model's run alone, so that nothing is counted twice.
+    What a handler raises reaches the caller as it is: nobody else is asked, no circuit opens.
 
     Two keyword arguments of a call, or of `bind`, are for the router: `model`, the name of the
     candidate to ask first, and `wants`, capabilities that the request needs. "tools" and
@@ -129,19 +131,55 @@ class RoutedChatModel(ConfiguredChatModel):
             async for chunk in stream:
                 yield chunk
         finally:
-            # Whoever leaves leaves the candidate at once: the base does not close what it reads.
-            for each in (*inside._streams, stream):  # noqa: SLF001 - a copy of ourselves
-                await aclose(each)
+            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
+            await aclose(stream)
 
     def _inside(
         self, config: RunnableConfig | None, kind: type[CallbackManager | AsyncCallbackManager]
     ) -> tuple[RoutedChatModel, RunnableConfig]:
-        """Take the model as it is in one run: `_stream` is not told in which run it is."""
         own, runs = nested_in(config, kind)
+        return self._as_in(runs), own
+
+    def _as_in(self, runs: ChildRuns) -> RoutedChatModel:
+        """Take the model as it is in one run: `_stream` is not told in which run it is."""
         _ = self._serialized  # is kept once it is made, and comes with the copy
         inside = self.model_copy()
         inside._runs, inside._streams = runs, []  # noqa: SLF001 - a copy of ourselves
-        return inside, own
+        return inside
+
+    async def _close_streams(self) -> None:
+        """Leave the candidate as soon as the caller leaves: the base does not close its stream."""
+        for each in self._streams:
+            await aclose(each)
+
+    @override
+    def _generate_with_cache(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        inside = self if self._runs is not None else self._as_in(runs_in(run_manager))
+        return super(RoutedChatModel, inside)._generate_with_cache(
+            messages, stop, run_manager, **kwargs
+        )
+
+    @override
+    async def _agenerate_with_cache(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        inside = self if self._runs is not None else self._as_in(runs_in(run_manager))
+        try:
+            return await super(RoutedChatModel, inside)._agenerate_with_cache(
+                messages, stop, run_manager, **kwargs
+            )
+        finally:
+            await inside._close_streams()  # noqa: SLF001 - a copy of ourselves
 
     @override
     def _generate(
@@ -152,7 +190,8 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         request, route = self._asked(messages, stop, run_manager, kwargs)
-        return _result(self._router.call(request.ask, is_blank=is_blank, **route))
+        with given_back():
+            return _result(self._router.call(request.ask, is_blank=is_blank, **route))
 
     @override
     async def _agenerate(
@@ -163,7 +202,8 @@ class RoutedChatModel(ConfiguredChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         request, route = self._asked(messages, stop, run_manager, kwargs)
-        return _result(await self._router.acall(request.aask, is_blank=is_blank, **route))
+        with given_back():
+            return _result(await self._router.acall(request.aask, is_blank=is_blank, **route))
 
     @override
     def _stream(
@@ -175,11 +215,12 @@ class RoutedChatModel(ConfiguredChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         request, route = self._asked(messages, stop, run_manager, kwargs)
         inside = request.runs.parent
-        for given in self._router.stream(request.open, READER, **route):
-            part = self._part(given, run_manager)
-            if isinstance(given, StreamReset) and inside is not None:
-                dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield part
+        with given_back():
+            for given in self._router.stream(request.open, READER, **route):
+                part = self._part(given, run_manager)
+                if isinstance(given, StreamReset) and inside is not None:
+                    dispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
+                yield part
 
     @override
     async def _astream(
@@ -194,11 +235,12 @@ class RoutedChatModel(ConfiguredChatModel):
         stream = self._router.astream(request.aopen, READER, **route)
         if self._runs is not None:
             self._streams.append(stream)
-        async for given in stream:
-            part = self._part(given, run_manager)
-            if isinstance(given, StreamReset) and inside is not None:
-                await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
-            yield part
+        with given_back():
+            async for given in stream:
+                part = self._part(given, run_manager)
+                if isinstance(given, StreamReset) and inside is not None:
+                    await adispatch_custom_event(RESET_EVENT, reset_facts(given), config=inside)
+                yield part
 
     @override
     def bind_tools(
@@ -234,6 +276,8 @@ class RoutedChatModel(ConfiguredChatModel):
         """Get objects: each candidate makes them by its own means.
 
         An answer that cannot be parsed is a failure, after which the next candidate is asked.
+        Callbacks, tags, metadata and the rate limiter are this model's. So is the cache, but each
+        candidate that has none of its own keeps its own answers in it.
 
         Args:
             schema: A Pydantic class, a `TypedDict` class or a JSON schema.
@@ -248,12 +292,27 @@ class RoutedChatModel(ConfiguredChatModel):
             InvalidParameterError: No candidate gives structured output.
         """
         forms = {
-            each.name: each.model.with_structured_output(schema, include_raw=include_raw, **kwargs)
+            each.name: self._cached(each.model).with_structured_output(
+                schema, include_raw=include_raw, **kwargs
+            )
             for each in self._able("structured_output")
         }
         defaults = self._defaults if self.stop is None else {**self._defaults, "stop": self.stop}
         bound = {name: form.bind(**defaults) for name, form in forms.items()} if defaults else forms
-        return RoutedStructuredOutput(router=self._router, forms=bound, include_raw=include_raw)
+        own = {"callbacks": self.callbacks, "tags": self.tags, "metadata": self.metadata}
+        return RoutedStructuredOutput(
+            router=self._router,
+            forms=bound,
+            include_raw=include_raw,
+            own={name: value for name, value in own.items() if value},
+            rate_limiter=self.rate_limiter,
+        )
+
+    def _cached(self, model: BaseChatModel) -> BaseChatModel:
+        """Lend a candidate our cache: it holds messages, and each makes objects its own way."""
+        if self.cache is None or model.cache is not None:
+            return model
+        return model.model_copy(update={"cache": self.cache})
 
     def _asked(
         self,

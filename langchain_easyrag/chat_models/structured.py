@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator  # noqa: TC003 - LangChain reads annotations
-from typing import Any, Final
+from contextlib import aclosing
+from typing import Any, Final, cast
 
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import ensure_config, merge_configs
+from pydantic import Field
 from typing_extensions import override
 
-from easyrag_core import DeltaReader, InvalidParameterError, ModelCandidate, StreamReset
+from easyrag_core import DeltaReader, InvalidParameterError, StreamReset
+from easyrag_core.routing.aside import given_back
 from langchain_easyrag._given import is_listing
 from langchain_easyrag.chat_models._reading import is_blank
-from langchain_easyrag.chat_models._requests import given_wants
+from langchain_easyrag.chat_models._requests import Request, aclose, wanted
+from langchain_easyrag.chat_models._runs import ChildRuns
 
 __all__ = ["RoutedStructuredOutput"]
 
@@ -29,6 +34,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
 
     It streams as the candidates do, a dict that grows or one object; with `include_raw` a stream
     is one piece. A dict that has begun is not continued by another model, but may be begun anew.
+    Who gave an answer is told in the metadata of the candidate's run, and in what is `raw`.
     """
 
     router: Any
@@ -40,19 +46,25 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
     include_raw: bool = False
     """Whether the answers are dicts with `raw`, `parsed` and `parsing_error`."""
 
+    own: dict[str, Any] = Field(default_factory=dict)
+    """The model's callbacks, tags and metadata, in addition to the caller's."""
+
+    rate_limiter: Any = None
+    """The model's own: asked once for a request, whoever answers it."""
+
     @override
     def invoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:
         ask: Any = self._ask
-        return self._call_with_config(ask, input, config, **kwargs)
+        return self._call_with_config(ask, input, self._own(config), **kwargs)
 
     @override
     async def ainvoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:
         ask: Any = self._aask
-        return await self._acall_with_config(ask, input, config, **kwargs)
+        return await self._acall_with_config(ask, input, self._own(config), **kwargs)
 
     @override
     def stream(
@@ -62,7 +74,9 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
             yield self.invoke(input, config, **kwargs)
             return
         parts: Any = self._parts
-        yield from self._transform_stream_with_config(iter([input]), parts, config, **kwargs)
+        yield from self._transform_stream_with_config(
+            iter([input]), parts, self._own(config), **kwargs
+        )
 
     @override
     async def astream(
@@ -72,69 +86,96 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
             yield await self.ainvoke(input, config, **kwargs)
             return
         parts: Any = self._aparts
-        async for part in self._atransform_stream_with_config(
-            _once(input), parts, config, **kwargs
-        ):
-            yield part
+        stream = self._atransform_stream_with_config(
+            _once(input), parts, self._own(config), **kwargs
+        )
+        try:
+            async for part in stream:
+                yield part
+        finally:
+            await aclose(stream)
+
+    def _own(self, config: RunnableConfig | None) -> RunnableConfig:
+        # First what is around us: with callbacks of its own a config forgets it.
+        return merge_configs(ensure_config(config), cast("RunnableConfig", self.own))
 
     def _ask(self, asked: LanguageModelInput, config: RunnableConfig, **kwargs: Any) -> Any:
-        asked, (route, settings) = _given(asked), _parted(kwargs)
-
-        def run(candidate: ModelCandidate[Any]) -> Any:
-            return self.forms[candidate.name].invoke(asked, config, **settings)
-
-        return self.router.call(run, is_blank=self._is_blank, **route)
+        request, route = self._request(asked, config, kwargs)
+        if self.rate_limiter is not None:
+            self.rate_limiter.acquire(blocking=True)
+        with given_back():
+            return self.router.call(request.ask, is_blank=self._is_blank, **route)
 
     async def _aask(self, asked: LanguageModelInput, config: RunnableConfig, **kwargs: Any) -> Any:
-        asked, (route, settings) = _given(asked), _parted(kwargs)
-
-        def run(candidate: ModelCandidate[Any]) -> Any:
-            return self.forms[candidate.name].ainvoke(asked, config, **settings)
-
-        return await self.router.acall(run, is_blank=self._is_blank, **route)
+        request, route = self._request(asked, config, kwargs)
+        if self.rate_limiter is not None:
+            await self.rate_limiter.aacquire(blocking=True)
+        with given_back():
+            return await self.router.acall(request.aask, is_blank=self._is_blank, **route)
 
     def _parts(
         self, inputs: Iterator[LanguageModelInput], config: RunnableConfig, **kwargs: Any
     ) -> Iterator[Any]:
-        [asked], (route, settings) = map(_given, inputs), _parted(kwargs)
-
-        def opened(candidate: ModelCandidate[Any], _: str) -> Any:
-            return self.forms[candidate.name].stream(asked, config, **settings)
-
-        for given in self.router.stream(opened, _READER, **route):
-            if not isinstance(given, StreamReset):
-                yield given
+        [asked] = inputs
+        request, route = self._request(asked, config, kwargs)
+        if self.rate_limiter is not None:
+            self.rate_limiter.acquire(blocking=True)
+        with given_back():
+            for given in self.router.stream(request.open, _READER, **route):
+                if not isinstance(given, StreamReset):
+                    yield given
 
     async def _aparts(
         self, inputs: AsyncIterator[LanguageModelInput], config: RunnableConfig, **kwargs: Any
     ) -> AsyncIterator[Any]:
-        [asked], (route, settings) = [_given(each) async for each in inputs], _parted(kwargs)
+        [asked] = [each async for each in inputs]
+        request, route = self._request(asked, config, kwargs)
+        if self.rate_limiter is not None:
+            await self.rate_limiter.aacquire(blocking=True)
+        with given_back():
+            async with aclosing(self.router.astream(request.aopen, _READER, **route)) as stream:
+                async for given in stream:
+                    if not isinstance(given, StreamReset):
+                        yield given
 
-        def opened(candidate: ModelCandidate[Any], _: str) -> Any:
-            return self.forms[candidate.name].astream(asked, config, **settings)
-
-        async for given in self.router.astream(opened, _READER, **route):
-            if not isinstance(given, StreamReset):
-                yield given
+    def _request(
+        self, asked: LanguageModelInput, config: RunnableConfig, given: dict[str, Any]
+    ) -> tuple[_ObjectRequest, dict[str, Any]]:
+        """Make the request, and say whom it may go to."""
+        messages = _given(asked)
+        known = frozenset().union(*(each.capabilities for each in self.router.candidates))
+        wants = wanted(messages, given, known) | {"structured_output"}
+        settings = {name: value for name, value in given.items() if name not in {"wants", "model"}}
+        request = _ObjectRequest(messages, ChildRuns(config, {}), settings, self.forms)
+        return request, {"wants": wants, "model": given.get("model")}
 
     def _is_blank(self, answer: Any) -> bool:
         return is_blank(answer["raw"]) if self.include_raw else answer is None
 
 
-def _given(asked: Any) -> LanguageModelInput:
-    """Return what a chat model can be asked; no candidate is to blame for anything else."""
-    if isinstance(asked, str | PromptValue):
-        return asked
+class _ObjectRequest(Request):
+    """Asks candidates for one object; an object itself cannot be signed, what is raw can."""
+
+    @override
+    def _part(self, message: Any, name: str) -> Any:
+        return message
+
+    @override
+    def _signed(self, message: Any, name: str) -> Any:
+        if not (isinstance(message, dict) and isinstance(message.get("raw"), AIMessage)):
+            return message
+        return {**message, "raw": super()._signed(message["raw"], name)}
+
+
+def _given(asked: Any) -> list[BaseMessage]:
+    """Return what a chat model is asked; no candidate is to blame for anything else."""
+    if isinstance(asked, str):
+        return [HumanMessage(asked)]
+    if isinstance(asked, PromptValue):
+        return asked.to_messages()
     if not is_listing(asked):
         raise InvalidParameterError("input", asked, "give a text, messages or a PromptValue")
     return convert_to_messages(asked)
-
-
-def _parted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part what is for the router from what is for the candidates."""
-    wants = given_wants(given) | {"structured_output"}
-    settings = {name: value for name, value in given.items() if name not in {"wants", "model"}}
-    return {"wants": wants, "model": given.get("model")}, settings
 
 
 async def _once(asked: LanguageModelInput) -> AsyncIterator[LanguageModelInput]:

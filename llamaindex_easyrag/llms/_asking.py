@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.span import active_span_id
 
 from easyrag_core import StreamReset
+from easyrag_core.routing.aside import given_back, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 __all__ = ["Asking"]
 
 A = TypeVar("A")
+
+# Where LlamaIndex calls handlers: what one raises is for the caller, and no model's failure.
+_HANDLING: Final = frozenset(
+    ("llama_index.core.callbacks.base", name)
+    for name in ("on_event_start", "on_event_end", "start_trace", "end_trace")
+)
 
 
 @dataclass
@@ -56,12 +63,12 @@ class Asking(Generic[A]):
 
     def whole(self) -> A:
         """Get the whole answer."""
-        with self.manager.as_trace(self.call.trace):
+        with self.manager.as_trace(self.call.trace), given_back():
             return self.router.call(self._run, is_blank=self.call.is_blank, **self.route)
 
     async def awhole(self) -> A:
         """Get the whole answer: the async twin."""
-        with self.manager.as_trace(self.call.trace):
+        with self.manager.as_trace(self.call.trace), given_back():
             return await self.router.acall(self._arun, is_blank=self.call.is_blank, **self.route)
 
     def stream(self) -> Generator[A, None, None]:
@@ -74,32 +81,34 @@ class Asking(Generic[A]):
 
     def _given(self, stream: Iterator[A | StreamReset]) -> Generator[A, None, None]:
         try:
-            for given in stream:
-                chunk = self._reset(given) if isinstance(given, StreamReset) else given
-                if chunk is not None:
-                    yield chunk
+            with given_back():
+                for given in stream:
+                    chunk = self._reset(given) if isinstance(given, StreamReset) else given
+                    if chunk is not None:
+                        yield chunk
         finally:
             _close(stream)
 
     async def _agiven(self, stream: AsyncIterator[A | StreamReset]) -> AsyncGenerator[A, None]:
         try:
-            async for given in stream:
-                chunk = self._reset(given) if isinstance(given, StreamReset) else given
-                if chunk is not None:
-                    yield chunk
+            with given_back():
+                async for given in stream:
+                    chunk = self._reset(given) if isinstance(given, StreamReset) else given
+                    if chunk is not None:
+                        yield chunk
         finally:
             await _aclose(stream)
 
     def _run(self, candidate: ModelCandidate[LLM]) -> A:
         facts = self._facts(candidate)
-        with self._told(candidate.model) as ended:
+        with set_aside(_HANDLING), self._told(candidate.model) as ended:
             answer = self.call.marked(self.call.run(candidate.model, ""), facts)
             ended(answer)
         return answer
 
     async def _arun(self, candidate: ModelCandidate[LLM]) -> A:
         facts = self._facts(candidate)
-        with self._told(candidate.model) as ended:
+        with set_aside(_HANDLING), self._told(candidate.model) as ended:
             answer = self.call.marked(await self.call.run(candidate.model, "a"), facts)
             ended(answer)
         return answer
@@ -107,7 +116,7 @@ class Asking(Generic[A]):
     def _open(self, candidate: ModelCandidate[LLM], prefill: str) -> Generator[A, None, None]:
         facts = self._facts(candidate)
         chunk: A | None = None
-        with self._told(candidate.model) as ended:
+        with set_aside(_HANDLING), self._told(candidate.model) as ended:
             with _inside(self.span):
                 stream = self.call.run(candidate.model, "stream_", prefill)
             with closing(_each(stream, self.span)) as steps:
@@ -119,7 +128,7 @@ class Asking(Generic[A]):
     async def _aopen(self, candidate: ModelCandidate[LLM], prefill: str) -> AsyncGenerator[A, None]:
         facts = self._facts(candidate)
         chunk: A | None = None
-        with self._told(candidate.model) as ended:
+        with set_aside(_HANDLING), self._told(candidate.model) as ended:
             with _inside(self.span):
                 stream = await self.call.run(candidate.model, "astream_", prefill)
             async with aclosing(_aeach(stream, self.span)) as steps:

@@ -230,7 +230,8 @@ class ObjectCall(Call[Any]):
 
     @override
     def wants(self, known: Collection[str]) -> frozenset[str]:
-        return frozenset()
+        sees = "vision" in known and sees_images(self._messages())
+        return frozenset({"vision"} if sees else ())
 
     @override
     def is_blank(self, answer: Any) -> bool:
@@ -246,17 +247,18 @@ class ObjectCall(Call[Any]):
 
     @override
     def begun(self) -> dict[str, Any]:
-        messages = self.prompt.format_messages(**self.values)
         told = dict(self.llm_kwargs)
-        return {EventPayload.MESSAGES: messages, EventPayload.ADDITIONAL_KWARGS: told}
+        return {EventPayload.MESSAGES: self._messages(), EventPayload.ADDITIONAL_KWARGS: told}
 
     @override
     def ended(self, answer: Any) -> dict[str, Any]:
         said = "" if answer is None else answer.model_dump_json()
         message = ChatMessage(content=said, role=MessageRole.ASSISTANT)
-        messages = self.prompt.format_messages(**self.values)
         response = ChatResponse(message=message, raw=answer)
-        return {EventPayload.MESSAGES: messages, EventPayload.RESPONSE: response}
+        return {EventPayload.MESSAGES: self._messages(), EventPayload.RESPONSE: response}
+
+    def _messages(self) -> list[ChatMessage]:
+        return self.prompt.format_messages(**self.values)
 
 
 def _prefilled(prefill: str) -> list[ChatMessage]:

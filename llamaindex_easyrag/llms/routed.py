@@ -71,7 +71,8 @@ class RoutedLLM(Rebuilt, FunctionCallingLLM):
     were asked. Candidates are asked in their own way, a completion model by a prompt and a chat
     model by messages, with tools and structured output by their own means. They tell events
     and handlers of their own; the handlers of this model are told of each candidate's call, too,
-    but none of them twice. A `system_prompt` is this model's, not a candidate's.
+    but none of them twice. What a handler raises reaches the caller as it is: nobody else is
+    asked, no circuit opens. A `system_prompt` is this model's, not a candidate's.
 
     Two keyword arguments of a call are for the router: `model`, the name of the candidate to ask
     first, and `wants`, capabilities that the request needs. "tools" is wanted by itself, "vision"
@@ -239,6 +240,7 @@ class RoutedLLM(Rebuilt, FunctionCallingLLM):
         """Get an object, made by the candidate's own means.
 
         An answer that is no such object is a failure, after which the next candidate is asked.
+        "vision" is wanted as in a chat, where the prompt has an image.
 
         Args:
             output_cls: The class of the object.

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
@@ -14,6 +15,7 @@ agents = pytest.importorskip("langchain.agents")
 
 from langchain.agents.middleware import wrap_model_call  # noqa: E402 - only where LangChain is
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy  # noqa: E402
+from langgraph.graph import MessagesState, StateGraph  # noqa: E402
 
 from easyrag_core import ModelCandidate  # noqa: E402
 from langchain_easyrag import RoutedChatModel  # noqa: E402
@@ -167,3 +169,19 @@ def test_middleware_may_choose_whom_to_ask_first(http):
         )
         state = agents.create_agent(model, [], middleware=[chosen]).invoke(QUESTION)
         assert state["messages"][-1].response_metadata["easyrag"]["asked"] == ["second"]
+
+
+@pytest.mark.parametrize("mid_stream", ["raise", "restart"])
+def test_a_node_that_returns_a_chunk_leaves_a_message_in_the_state(http, mid_stream):
+    """A graph makes a message of it, whatever the chunk may be followed by."""
+    with OpenAIServer(Stream(["sunny"])) as server:
+        model = RoutedChatModel([openai_model(server.base_url, http)], mid_stream=mid_stream)
+
+        def answer(state):
+            [chunk] = [chunk for chunk in model.stream(state["messages"]) if chunk.text]
+            return {"messages": [chunk]}
+
+        graph = StateGraph(MessagesState).add_node(answer).set_entry_point("answer").compile()
+        last = graph.invoke(QUESTION)["messages"][-1]
+    assert type(last) is AIMessage
+    assert last.text == "sunny"

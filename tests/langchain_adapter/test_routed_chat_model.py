@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import time
 from contextlib import closing
 from statistics import median
@@ -14,7 +16,12 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import get_usage_metadata_callback
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    HumanMessage,
+    message_chunk_to_message,
+)
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.tools import tool
@@ -174,12 +181,65 @@ def test_settings_reach_every_candidate():
 
 
 def test_settings_of_the_router_stay_as_they_are():
-    """A change that would change nothing is refused; a configured one makes a router anew."""
+    """A change that would change nothing is refused; a configured one makes another router."""
     model = RoutedChatModel([said("x")])
     with pytest.raises(ValidationError, match="frozen"):
         model.total_timeout = 3.0
     late = model.configurable_fields(empty=ConfigurableField("empty"))
     assert late.invoke("Hi", {"configurable": {"empty": "accept"}}).text == "x"
+
+
+def test_configured_calls_share_the_circuits(ask):
+    """A dead model is left alone though each call makes its model anew; so do copies and bindings.
+
+    What is configured of the router itself has circuits of its own, which last as well.
+    """
+    first = dead("a")
+    model = RoutedChatModel([first, said("two", name="b")], moving_kinds=["connection"])
+    late = model.configurable_fields(
+        temperature=ConfigurableField("heat"), empty=ConfigurableField("empty")
+    )
+    configs = [{"configurable": {"heat": heat / 10}} for heat in range(4)]
+    for config in configs:
+        assert ask(late, config).text == "two"
+    assert len(first.asked) == 2
+    assert model.snapshot()["candidates"][0]["state"] == "open"
+    for same in (model.model_copy(), model.bind(seed=7), model.with_config(tags=["t"])):
+        ask(same)
+    assert len(first.asked) == 2
+    for config in configs:
+        ask(late, {"configurable": {**config["configurable"], "empty": "accept"}})
+    assert len(first.asked) == 4
+
+
+def test_what_is_configured_without_end_is_forgotten_but_the_models_own_circuits():
+    """Those that calls have used last stay, and so do those of the model itself."""
+    first = dead("a")
+    model = RoutedChatModel(
+        [first, said("two", name="b")], breaker=CircuitBreaker(failure_threshold=1)
+    )
+    late = model.configurable_fields(
+        stall_timeout=ConfigurableField("stall"), temperature=ConfigurableField("heat")
+    )
+    for stall in range(1, 41):
+        late.invoke("Hi", {"configurable": {"stall": stall}})
+        late.invoke("Hi", {"configurable": {"stall": 1}})
+    assert len(first.asked) == 40
+    model.invoke("Hi")
+    late.invoke("Hi", {"configurable": {"heat": 0.5}})
+    assert len(first.asked) == 41
+    assert len(model.candidates._routers) < 20
+
+
+def test_models_of_their_own_have_circuits_of_their_own(ask):
+    """Though they are made of the same chat models, or of a list of the same candidates."""
+    first = dead("a")
+    members = [first, said("two", name="b")]
+    model = RoutedChatModel(members)
+    others = [RoutedChatModel(members), RoutedChatModel(candidates=list(model.candidates))]
+    for each in (model, *others):
+        ask(each)
+        assert each.snapshot()["candidates"][0]["calls"] == 1
 
 
 def test_it_is_shown_by_the_names_of_its_models():
@@ -308,6 +368,20 @@ def test_the_sum_over_a_restarted_stream_is_the_second_answer():
     chain = RunnableLambda(lambda x: x) | model() | RunnableLambda(lambda message: message.text)
     assert chain.invoke("Hi") == total(list(chain.stream("Hi"))) == "Good morning"
     assert model(streaming=True).invoke("Hi").text == "Good morning"
+
+
+def test_chunks_that_may_be_void_become_messages_as_others_do():
+    """LangChain's own conversion and copies know them for what they are."""
+    members = [said("Hel", OSError("cut")), said(city('{"name": "Oslo"}'), "Good")]
+    chunks = list(RoutedChatModel(members, mid_stream="restart").stream("Hi"))
+    for chunk in chunks:
+        message = message_chunk_to_message(chunk)
+        plain = message_chunk_to_message(AIMessageChunk.model_construct(**dict(chunk)))
+        assert type(message) is AIMessage
+        assert message == plain
+        for again in (chunk.model_copy(), copy.deepcopy(chunk), pickle.loads(pickle.dumps(chunk))):
+            assert type(again) is type(chunk)
+            assert again == chunk
 
 
 def test_a_reset_is_a_custom_event_of_the_run(ask):

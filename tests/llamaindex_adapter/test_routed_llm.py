@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import pickle
@@ -17,7 +18,7 @@ from llama_index.core.callbacks import (
 )
 from llama_index.core.llms import LLM, ChatMessage, MockLLM
 from llama_index.core.llms.mock import MockFunctionCallingLLM
-from llama_index.core.prompts import PromptTemplate
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.rate_limiter import BaseRateLimiter
 from llama_index.core.schema import TextNode
@@ -145,6 +146,36 @@ def test_an_image_goes_to_a_model_that_sees():
     candidates = [ModelCandidate("a", blind), ModelCandidate("b", seeing, capabilities={"vision"})]
     assert RoutedLLM(candidates=candidates).chat(asked).message.content == "seen"
     assert RoutedLLM([blind, seeing]).chat(asked).message.content == "blind"
+
+
+def _asked_for_a_city(llm, messages):
+    """All ways to an object, whole and as it grows."""
+
+    async def streamed(opened):
+        return [each async for each in await opened][-1]
+
+    prompt, structured = ChatPromptTemplate(messages), llm.as_structured_llm(City)
+    return [
+        llm.structured_predict(City, prompt),
+        asyncio.run(llm.astructured_predict(City, prompt)),
+        list(llm.stream_structured_predict(City, prompt))[-1],
+        asyncio.run(streamed(llm.astream_structured_predict(City, prompt))),
+        structured.chat(messages).raw,
+        asyncio.run(structured.achat(messages)).raw,
+    ]
+
+
+def test_an_object_of_an_image_comes_from_a_model_that_sees():
+    """As an answer does; without an image, or where none is known to see, everybody is asked."""
+    blind, seeing = scripted("a", '{"name": "blind"}'), scripted("b", '{"name": "seen"}')
+    candidates = [ModelCandidate("a", blind), ModelCandidate("b", seeing, capabilities={"vision"})]
+    image = [ChatMessage(blocks=[ImageBlock(url="https://example.org/cat.png")])]
+    for llm, asked, name in [
+        (RoutedLLM(candidates=candidates), image, "seen"),
+        (RoutedLLM(candidates=candidates), ASKED, "blind"),
+        (RoutedLLM([blind, seeing]), image, "blind"),
+    ]:
+        assert {each.name for each in _asked_for_a_city(llm, asked)} == {name}
 
 
 # Answers
