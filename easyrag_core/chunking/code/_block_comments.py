@@ -125,7 +125,7 @@ def block_around(view: str, floor: int, position: int, room: int, blocks: Iterab
     """
     for block in blocks:
         start = _first_line(view, floor, position, block)
-        if start >= 0 and view.find(block.closing, position - 1, start + room) >= 0:
+        if start >= 0 and view.find(block.closing, position, start + room) >= 0:
             return start
     return position
 
@@ -147,5 +147,7 @@ def _first_line(view: str, floor: int, position: int, block: Block) -> int:
         start = max(floor, view.rfind("\n", floor, found) + 1)
         if before.fullmatch(view, start, found):
             return start
-        found = view.find(opening, found + 1, position)
+        # Nothing else in this line has only blanks before it.
+        line_end = view.find("\n", found, position)
+        found = view.find(opening, line_end, position) if line_end >= 0 else -1
     return -1

@@ -378,9 +378,7 @@ def _line_above(view: str, position: int, floor: int) -> int:
 
 def _content_end(view: str, start: int, end: int) -> int:
     """Return where a line's content ends, without the blanks behind it."""
-    while end > start and view[end - 1].isspace():
-        end -= 1
-    return end
+    return start + len(view[start:end].rstrip())
 
 
 def _indent(view: str, position: int) -> int:
