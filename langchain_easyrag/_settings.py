@@ -25,7 +25,7 @@ _CHOICES = {
     "relevance": ("query", "score"),
     "missing_vectors": ("drop", "append", "keep"),
 }
-_COUNTS = ("k", "child_k", "fetch_k", "cache_size")
+_COUNTS = ("k", "child_k", "fetch_k", "cache_size", "max_tokens")
 
 
 def check_settings(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from llama_index.core.vector_stores.types import (
     FilterCondition,
@@ -13,14 +14,18 @@ from llama_index.core.vector_stores.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from llama_index.core.schema import BaseNode
 
-__all__ = ["ScopeFilters", "matches"]
+    from easyrag_core import Filter
 
-# What vector stores call the document that a node comes from; the framework adds these keys.
-_DOCUMENT_KEYS = frozenset({"doc_id", "document_id", "ref_doc_id"})
+__all__ = ["DOCUMENT_KEYS", "ScopeFilters", "in_scope", "matches"]
+
+DOCUMENT_KEYS: Final = frozenset({"doc_id", "document_id", "ref_doc_id"})
+"""What vector stores call the document that a node comes from; the framework writes these keys
+over the node's own."""
+
 _EMPTY: tuple[Any, ...] = (None, "", [])
 _WORDS = {"true": True, "false": False}
 
@@ -33,6 +38,47 @@ class ScopeFilters(MetadataFilters):
     """
 
     scope: Any = None
+
+
+class _Facts(Mapping[str, Any]):
+    """A node's own metadata, and under `DOCUMENT_KEYS` its document's id where it has none."""
+
+    def __init__(self, node: BaseNode) -> None:
+        self._node = node
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = self._node.metadata.get(key)
+        if found is None and key in DOCUMENT_KEYS:
+            found = self._node.ref_doc_id
+        return default if found is None else found
+
+    def __getitem__(self, key: str) -> Any:
+        found = self.get(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (
+            key for key in {**self._node.metadata, **dict.fromkeys(DOCUMENT_KEYS)} if key in self
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def in_scope(scope: Filter, node: BaseNode) -> bool:
+    """Tell whether a node passes a filter of the core.
+
+    Args:
+        scope: The filter.
+        node: Any node; `document_id`, `doc_id` and `ref_doc_id` are its document's id, unless
+            its own metadata says something else.
+
+    Returns:
+        Whether it passes.
+    """
+    return scope.matches(_Facts(node))
 
 
 def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
@@ -51,7 +97,7 @@ def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
     Returns:
         Whether the node passes.
     """
-    if isinstance(filters, ScopeFilters) and not filters.scope.matches(node.metadata):
+    if isinstance(filters, ScopeFilters) and not in_scope(filters.scope, node):
         return False
     if filters is None or not filters.filters:
         return True
@@ -65,9 +111,7 @@ def matches(filters: MetadataFilters | None, node: BaseNode) -> bool:
 def _passes(part: MetadataFilter | MetadataFilters, node: BaseNode) -> bool:
     if isinstance(part, MetadataFilters):
         return matches(part, node)
-    found = node.metadata.get(part.key)
-    if found is None and part.key in _DOCUMENT_KEYS:
-        found = node.ref_doc_id
+    found = _Facts(node).get(part.key)
     if part.operator == FilterOperator.IS_EMPTY:
         return found in _EMPTY
     if part.operator == FilterOperator.NE:

@@ -19,7 +19,7 @@ from easyrag_core import (
     RoutingSnapshot,
     VectorRouter,
 )
-from easyrag_core.errors import check_names
+from easyrag_core.errors import check_count, check_names
 from easyrag_core.routing.candidates import given_candidates
 from llamaindex_easyrag._members import model_name_of
 from llamaindex_easyrag._rebuilt import Rebuilt
@@ -95,6 +95,9 @@ class RoutedEmbeddings(Rebuilt, BaseEmbedding):
                 setting is not as above.
         """
         check_names(kwargs, type(self).model_fields)
+        for name in ("embed_batch_size", "num_workers"):
+            if kwargs.get(name) is not None:
+                check_count(name, kwargs[name], minimum=1)
         members: tuple[ModelCandidate[BaseEmbedding], ...] = given_candidates(
             models,
             candidates,

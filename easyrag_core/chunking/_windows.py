@@ -103,11 +103,13 @@ class Ruler(Protocol):
         ...
 
 
-def walk(ruler: Ruler) -> list[Span]:
+def walk(ruler: Ruler, *, fresh: int = 0) -> list[Span]:
     """Cover a text with windows.
 
     Args:
         ruler: Measures the text.
+        fresh: What is before it is an overlap with a window before the text; the first window
+            goes beyond it.
 
     Returns:
         Spans in order; together they hold every non-blank character.
@@ -115,8 +117,8 @@ def walk(ruler: Ruler) -> list[Span]:
     text = ruler.text
     skip = ruler.strip and not ruler.cutter.slides
     spans: list[Span] = []
-    plain, floor = _resume(text, 0, 0, skip=skip)
-    start = plain
+    plain, floor = _resume(text, fresh, 0, skip=skip)
+    start = 0 if fresh else plain
     strength = BLANK_LINE
     while floor < len(text):
         count = len(spans)

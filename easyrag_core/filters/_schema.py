@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 from easyrag_core.errors import InvalidParameterError, check_choice
@@ -46,7 +46,11 @@ _ALIASES: Final = {
 }
 _TRUE: Final = ("true", "yes", "1", "是", "真", "有")
 _FALSE: Final = ("false", "no", "0", "否", "假", "无")
-_DAY: Final = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?(?:[T ].*)?")
+_DAY: Final = re.compile(
+    r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?(?:[Tt ]\s*(\S.*))?"
+)
+_SHORT_HOUR: Final = re.compile(r"\d(?=:)")
+_BY_TIME: Final = ("gt", "gte", "lt", "lte")
 _LONGEST_TEXT: Final = 200
 # Beyond it floats no longer tell whole numbers apart, and no store takes them.
 _LARGEST: Final = 2**53
@@ -125,14 +129,16 @@ def coerced(field: FilterField, operator: str, value: Any) -> Any:
         several = value if isinstance(value, list) else [value]
         if not 0 < len(several) <= _LONGEST_TEXT:
             raise ValueError("no values, or too many")
-        return tuple(_one(field, one) for one in several)
+        return tuple(_one(field, operator, one) for one in several)
     if isinstance(value, list) and len(value) == 1:
-        return _one(field, value[0])
-    return _one(field, value)
+        return _one(field, operator, value[0])
+    return _one(field, operator, value)
 
 
-def _one(field: FilterField, value: Any) -> Any:
-    read = {"integer": _integer, "number": _number, "boolean": _boolean, "date": _date}
+def _one(field: FilterField, operator: str, value: Any) -> Any:
+    if field.type == "date":
+        return _date(operator, value)
+    read = {"integer": _integer, "number": _number, "boolean": _boolean}
     if field.type in read:
         return read[field.type](value)
     return _text(field, value)
@@ -166,12 +172,33 @@ def _integer(value: Any) -> int:
     return int(number)
 
 
-def _date(value: Any) -> str:
-    found = _DAY.fullmatch(value[:_LONGEST_TEXT].strip()) if isinstance(value, str) else None
+def _date(operator: str, value: Any) -> str:
+    plain = unicodedata.normalize("NFKC", value[:_LONGEST_TEXT]) if isinstance(value, str) else ""
+    found = _DAY.fullmatch(plain.strip())
     if found is None:
         raise ValueError("not a date like 2024-01-31")
-    year, month, day = map(int, found.groups())
-    return date(year, month, day).isoformat()
+    year, month, day, hours = found.groups()
+    on = date(int(year), int(month), int(day))
+    if hours is None:
+        return on.isoformat()
+    moment = _moment(on, hours)
+    if operator in _BY_TIME:
+        return moment.isoformat()
+    # Moments have an order alone: their texts are equal only where they are written alike.
+    if moment.time() != time() or moment.tzinfo not in (None, UTC):
+        raise ValueError("a time of day can only be compared by order")
+    return on.isoformat()
+
+
+def _moment(on: date, hours: str) -> datetime:
+    told = re.sub(r"\s|(?:UTC|GMT)$", "", hours)
+    zone = "Z" if hours.endswith(("UTC", "GMT")) else ""
+    if _SHORT_HOUR.match(told):
+        told = f"0{told}"
+    try:
+        return datetime.fromisoformat(f"{on.isoformat()}T{told}{zone}")
+    except ValueError:
+        raise ValueError("not a time of day like 18:30:00") from None
 
 
 def _text(field: FilterField, value: Any) -> str:

@@ -167,8 +167,9 @@ class SizedNodeParser(StableNodeParser, MetadataAwareTextSplitter):  # type: ign
         if length_function is len:
             length_function, length = None, "characters"
         return {
-            "chunk_size": chunk_size,
-            "chunk_overlap": chunk_overlap,
+            # The framework would take "900" and True for numbers.
+            "chunk_size": check_count("chunk_size", chunk_size, minimum=1),
+            "chunk_overlap": check_count("chunk_overlap", chunk_overlap),
             "length": length or name_or("characters", length_function),
             "length_function": length_function,
             "metadata_reserve": metadata_reserve,

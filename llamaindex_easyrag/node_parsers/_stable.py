@@ -29,7 +29,7 @@ __all__ = ["ALGORITHM_VERSION", "StableNodeParser", "name_or"]
 
 _logger = logging.getLogger(__name__)
 
-ALGORITHM_VERSION = 2
+ALGORITHM_VERSION = 3
 """Raised whenever the same settings begin to cut a text elsewhere: caches then miss."""
 
 _FUNCTIONS = ("length_function", "id_func")

@@ -10,6 +10,7 @@ from llama_index.core.callbacks import CallbackManager  # noqa: TC002 - as above
 from llama_index.core.schema import BaseNode  # noqa: TC002 - as above
 
 from easyrag_core.chunking.markdown import MarkdownChunker
+from easyrag_core.errors import check_count
 from llamaindex_easyrag.node_parsers._sized import SizedNodeParser
 
 if TYPE_CHECKING:
@@ -115,9 +116,11 @@ class MarkdownSectionNodeParser(SizedNodeParser):
             id_scheme=id_scheme,
             id_func=id_func,
         )
+        if min_chunk_size is not None:
+            min_chunk_size = check_count("min_chunk_size", min_chunk_size)
         own = {
             "min_chunk_size": min_chunk_size,
-            "max_heading_level": max_heading_level,
+            "max_heading_level": check_count("max_heading_level", max_heading_level, minimum=1),
             "heading_path_in": heading_path_in,
             "merge_small": merge_small,
             "horizontal_rule": horizontal_rule,

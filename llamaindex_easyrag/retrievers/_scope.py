@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import FilterCondition, MetadataFilter
 from easyrag_core import InvalidParameterError, split_filter
 from easyrag_core.errors import check_choice
 from easyrag_core.filters import OPERATORS
-from llamaindex_easyrag._filters import ScopeFilters
+from llamaindex_easyrag._filters import DOCUMENT_KEYS, ScopeFilters
 from llamaindex_easyrag.filters import metadata_filters
 from llamaindex_easyrag.retrievers.bm25 import BM25Retriever
 from llamaindex_easyrag.retrievers.hybrid import HybridRetriever
@@ -141,8 +141,11 @@ def _is_flat_and(filters: MetadataFilters) -> bool:
 def _is_plain(condition: Condition) -> bool:
     """Whether a store compares as we do, or keeps more.
 
-    Booleans, lists as values and moments are told apart differently from store to store.
+    Booleans, lists as values and moments are told apart differently from store to store. Of the
+    document's id a store knows only the framework's, not what a node's own metadata says.
     """
+    if condition.field in DOCUMENT_KEYS:
+        return False
     value: Any = condition.value
     several = value if condition.operator in ("in", "nin", "any", "all") else [value]
     kinds = {type(one) for one in several}

@@ -12,6 +12,7 @@ from easyrag_core import FilterPolicy, InvalidParameterError, filter_to_dict
 from easyrag_core.errors import check_count
 from easyrag_core.plans import adriven, driven
 from llamaindex_easyrag._facts import scored_node
+from llamaindex_easyrag._filters import in_scope
 from llamaindex_easyrag.filters import FilterExtractor
 from llamaindex_easyrag.query_transforms._transform import bundle_of
 from llamaindex_easyrag.retrievers._channels import aretrieved
@@ -168,7 +169,7 @@ class ScopedRetriever(BaseRetriever):
         fetch = k
         while True:
             found = (yield narrowed(self._source, wanted, fetch, self._operators)) or []
-            kept = [one for one in found if wanted is None or wanted.matches(one.node.metadata)]
+            kept = [one for one in found if wanted is None or in_scope(wanted, one.node)]
             ended = tells_its_end(self._source) and (len(found) < fetch or len(found) <= seen)
             if len(kept) >= k or ended or fetch >= self._max_fetch:
                 return kept[:k]

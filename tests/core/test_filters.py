@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -233,6 +233,7 @@ SCHEMA = [
     FilterField("issued", "date"),
     FilterField("tags", "strings"),
 ]
+ONE_MINUTE = timedelta(minutes=1)
 POLICY = FilterPolicy(system=SYSTEM, business_schema=SCHEMA)
 
 GOOD = [
@@ -460,3 +461,54 @@ def test_a_day_out_of_a_hostile_reply_is_read_in_linear_time(tail):
     started = time.process_time()
     policy.check([{"field": "day", "operator": "eq", "value": "2024-01-31" + tail}])
     assert time.process_time() - started < 2.0
+
+
+MOMENTS = [
+    ("2024-01-05T18:00:00", "2024-01-05T18:00:00"),
+    ("2024-01-05T23:30:00-08:00", "2024-01-05T23:30:00-08:00"),
+    ("2024-01-05 18:00", "2024-01-05T18:00:00"),
+    ("2024/1/5 8:05 UTC", "2024-01-05T08:05:00+00:00"),
+    ("2024年1月5日 18：30", "2024-01-05T18:30:00"),
+    ("2024-01-05T18:00:00.250Z", "2024-01-05T18:00:00.250000+00:00"),
+    ("2024-01-05T18:00:00 +0800", "2024-01-05T18:00:00+08:00"),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), MOMENTS)
+@pytest.mark.parametrize("operator", ["gt", "gte", "lt", "lte"])
+def test_a_time_of_day_is_kept_where_dates_have_an_order(operator, given, kept):
+    """A document of the same evening is on the side of the moment that it belongs to."""
+    (condition,) = POLICY.check(
+        [{"field": "issued", "operator": operator, "value": given}]
+    ).conditions
+    assert condition == Condition("issued", operator, kept)
+    earlier, later = (
+        datetime.fromisoformat(kept) - ONE_MINUTE,
+        datetime.fromisoformat(kept) + ONE_MINUTE,
+    )
+    assert condition.matches({"issued": earlier}) is operator.startswith("l")
+    assert condition.matches({"issued": later}) is operator.startswith("g")
+
+
+@pytest.mark.parametrize("operator", ["eq", "ne", "in", "nin"])
+def test_a_time_of_day_is_no_equality(operator):
+    """Moments are equal as texts alone: such a condition is dropped and told, never a whole day."""
+    for text, _ in MOMENTS:
+        drawn = POLICY.check([{"field": "issued", "operator": operator, "value": text}])
+        assert drawn.conditions == ()
+        assert "time of day" in drawn.dropped[0].reason
+    for midnight in ("2024-01-05T00:00:00", "2024-01-05T00:00:00Z", "2024-01-05 00:00"):
+        raw = {"field": "issued", "operator": operator, "value": midnight}
+        day = ("2024-01-05",) if operator.endswith("in") else "2024-01-05"
+        assert POLICY.check([raw]).conditions == (Condition("issued", operator, day),)
+
+
+@pytest.mark.parametrize("tail", [" 6pm", "T25:00:00", " evening", " 18:00 somewhere", "T18:00X"])
+@pytest.mark.parametrize("operator", ["gt", "lt", "eq", "in"])
+def test_a_time_of_day_that_cannot_be_read_is_told(operator, tail):
+    """What stands behind a day is never cut off in silence."""
+    raw = {"field": "issued", "operator": operator, "value": f"2024-01-05{tail}"}
+    drawn = POLICY.check([raw])
+    assert drawn.conditions == ()
+    assert drawn.dropped[0].raw == raw
+    assert "time of day" in drawn.dropped[0].reason

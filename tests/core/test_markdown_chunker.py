@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from easyrag_core.chunking.markdown import MarkdownChunker
@@ -119,6 +119,60 @@ def test_overlap_is_never_longer_than_asked(chunker: MarkdownChunker, text: str)
             shared = text[right.start : left.end].strip()
             assert chunker.length_function(shared) <= chunker.chunk_overlap
             assert headings.isdisjoint(range(right.start_line, left.end_line))
+
+
+def words(text: str) -> int:
+    """Count what blanks part: blanks are free."""
+    return len(text.split())
+
+
+def dense(text: str) -> int:
+    """Count like a tokenizer that swallows blanks and takes three characters at once."""
+    return (len("".join(text.split())) + 2) // 3
+
+
+def weighed(text: str) -> int:
+    """Count words twice and line ends once."""
+    return 2 * len(text.split()) + text.count("\n")
+
+
+LEAD_INS = st.lists(
+    st.sampled_from(
+        (
+            "? u [",
+            "> X '",
+            "a b c",
+            "“q” (",
+            "- it",
+            "中文。再来。",
+            "| a |\n|---|\n| 1 |",
+            "\n",
+            " ",
+        )
+    ),
+    max_size=10,
+).map("\n".join)
+"""Short paragraphs, some with an end that no chunk should have, before quotes, lists, tables."""
+
+
+@given(
+    st.sampled_from((words, dense, weighed, merging, framed, len)),
+    st.integers(2, 12),
+    st.data(),
+    st.one_of(LEAD_INS, DOCUMENTS),
+)
+@example(words, 2, None, "? u [\n> X '")
+def test_no_chunk_is_overlap_alone(
+    length, size: int, data: st.DataObject | None, text: str
+) -> None:
+    """Each chunk reaches beyond the one before it, however lengths add up."""
+    overlap = data.draw(st.integers(1, size - 1)) if data else 1
+    path_in = data.draw(st.sampled_from(("embedding_text", "metadata"))) if data else "metadata"
+    chunker = MarkdownChunker(size, overlap, length_function=length, heading_path_in=path_in)
+    chunks = chunker.chunk(text, "d")
+    for left, right in itertools.pairwise(chunks):
+        assert left.start <= right.start
+        assert text[left.end : right.end].strip()
 
 
 @given(chunkers(), DOCUMENTS)

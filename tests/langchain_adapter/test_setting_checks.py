@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import pytest
 from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
 
 from easyrag_core import HybridConfig, InvalidParameterError
 from langchain_easyrag import (
@@ -16,6 +17,7 @@ from langchain_easyrag import (
     MMRCompressor,
     MMRRetriever,
     ParentChildRetriever,
+    RoutedChatModel,
     fuse_documents,
 )
 from tests.langchain_adapter.samples import ListRetriever, corpus, ids
@@ -124,3 +126,12 @@ def test_an_empty_id_is_an_id():
     """It is told from a missing one, which content and source stand in for."""
     rankings = [[Document("a", id=""), Document("b")], [Document("b"), Document("c", id="")]]
     assert [found.page_content for found in fuse_documents(rankings)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrong", ["3", True, 3.0])
+def test_the_most_tokens_are_a_whole_number(wrong):
+    """A text, a boolean or a float is none, and is not made one."""
+    model = FakeListChatModel(responses=["yes"])
+    with pytest.raises(InvalidParameterError, match="max_tokens"):
+        RoutedChatModel([model], max_tokens=wrong)
+    assert RoutedChatModel([model], max_tokens=3).max_tokens == 3

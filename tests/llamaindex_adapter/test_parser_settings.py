@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 
+import numpy as np
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.ingestion import IngestionCache, IngestionPipeline
@@ -275,3 +276,38 @@ def test_split_text_follows_the_framework():
         assert len(pieces) >= len(parser.split_text(TEXT)) > 1
         with pytest.raises(ValueError, match="Metadata length"):
             parser.split_text_metadata_aware(TEXT, "k: v" * 20)
+
+
+WHOLE_NUMBERS = [
+    (parser, name)
+    for parser in (CodeLineNodeParser, DocumentNodeParser, MarkdownSectionNodeParser)
+    for name in ("chunk_size", "chunk_overlap")
+]
+WHOLE_NUMBERS += [(MarkdownSectionNodeParser, n) for n in ("min_chunk_size", "max_heading_level")]
+
+
+@pytest.mark.parametrize("wrong", ["3", True, False, 3.0, "x", b"3", [3]])
+@pytest.mark.parametrize(("parser", "name"), WHOLE_NUMBERS)
+def test_whole_numbers_are_not_made_of_other_things(parser, name, wrong):
+    """A text, a boolean or a float is no size, however the parser is made."""
+    settings = {"chunk_size": 900, "chunk_overlap": 3, name: wrong}
+    saved = {**parser().to_dict(), **settings}
+    for make in (
+        lambda: parser(**settings),
+        lambda: parser.from_defaults(**settings),
+        lambda: parser.from_dict(saved),
+        lambda: ParentChildNodeParser(parser(**settings), DocumentNodeParser(2, 0)),
+        lambda: ParentChildNodeParser.from_dict(
+            {**ParentChildNodeParser(DocumentNodeParser(900)).to_dict(), "parent": saved}
+        ),
+    ):
+        with pytest.raises(InvalidParameterError, match=name):
+            make()
+
+
+@pytest.mark.parametrize(("parser", "name"), WHOLE_NUMBERS)
+def test_whole_numbers_may_be_numpys(parser, name):
+    """What is an int in all but its class is one in the settings."""
+    made = parser(**{"chunk_size": 900, "chunk_overlap": 3, name: np.int64(4)})
+    assert type(getattr(made, name)) is int
+    assert parser.from_dict(json.loads(made.to_json())) == made

@@ -119,6 +119,14 @@ def test_misuse_is_refused_at_once(make):
         make()
 
 
+@pytest.mark.parametrize("wrong", ["3", True, 3.0, 0])
+@pytest.mark.parametrize("name", ["embed_batch_size", "num_workers"])
+def test_whole_numbers_are_not_made_of_other_things(name, wrong):
+    """A text, a boolean or a float is no number of texts or workers."""
+    with pytest.raises(InvalidParameterError, match=name):
+        RoutedEmbeddings([Place()], **{name: wrong})
+
+
 def test_one_model_under_two_names_is_vouched_for():
     """As deployments are; the dimensions are watched all the same."""
     places = [Place(model_name="a", down=True), Place(model_name="b")]

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import VectorStoreIndex
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
+from llama_index.core.schema import (
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index.core.vector_stores.types import (
     FilterCondition,
     FilterOperator,
@@ -428,3 +434,61 @@ def test_written_filters_keep_what_passes(wanted):
     written = metadata_filters(wanted)
     for row in [{"tenant": "a"}, {"tenant": "b", "topic": "redis"}, {"tags": ["x", "y"]}]:
         assert matches(written, TextNode(text="", metadata=row)) == wanted.matches(row)
+
+
+# What the framework writes over a node's own metadata
+
+OWN_IDS = [
+    ("D1", {"document_id": "contract-7"}),
+    ("D2", {"document_id": "D1", "doc_id": 7}),
+    ("D1", {"ref_doc_id": "D2", "doc_id": None}),
+    ("D3", {}),
+    (None, {"document_id": "D3"}),
+    (None, {}),
+]
+DOCUMENT_KEYS = ("document_id", "doc_id", "ref_doc_id")
+
+
+def nodes_of_documents():
+    made = []
+    for number, (document, own) in enumerate(OWN_IDS):
+        node = TextNode(text=f"passage {number} on redis 检索", id_=str(number), metadata=own)
+        if document:
+            node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=document)
+        made.append(node)
+    return made
+
+
+def told_as(key):
+    """What each node says under a key: its own word, else its document's id."""
+    return [document if own.get(key) is None else own[key] for document, own in OWN_IDS]
+
+
+@pytest.mark.parametrize("key", DOCUMENT_KEYS)
+@pytest.mark.parametrize("kind", ["index", "index retriever", "bm25", "hybrid", "both", "function"])
+def test_the_documents_id_is_a_nodes_own_word_first(kind, key):
+    """Stores know the framework's id alone: such a condition is neither narrower nor wider."""
+    given = nodes_of_documents()
+    built = VectorStoreIndex(given, embed_model=WordEmbedding())
+    source = {
+        "index": lambda: built,
+        "index retriever": built.as_retriever,
+        "bm25": lambda: BM25Retriever(given),
+        "hybrid": lambda: HybridRetriever(given, embed_model=WordEmbedding()),
+        "both": lambda: HybridRetriever(given, vector_retriever=built),
+        "function": lambda: making(built),
+    }[kind]()
+    facts_of = [{} if told is None else {key: told} for told in told_as(key)]
+    for wanted in (
+        *(Condition(key, "eq", value) for value in ("contract-7", "D1", "D2", "D3", "None", 7)),
+        *(Condition(key, operator, ["D1", "D3"]) for operator in ("in", "nin")),
+        Condition(key, "ne", "D1"),
+        Condition(key, "exists", value=False),
+        Condition(key, "gte", "D2"),
+        And((Condition(key, "eq", "D1"), Condition("missing", "ne", "x"))),
+        Or((Condition(key, "eq", "D1"), Condition(key, "eq", "contract-7"))),
+        Not(Condition(key, "in", ["D1"])),
+    ):
+        found = both(ScopedRetriever(source, FilterPolicy(system=wanted)))
+        expected = [str(number) for number, told in enumerate(facts_of) if wanted.matches(told)]
+        assert sorted(ids(found)) == expected, wanted

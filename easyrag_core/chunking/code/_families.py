@@ -110,7 +110,7 @@ FAMILIES = (
     ),
     Family(
         "C|C++|Cuda|GLSL|HLSL|Metal|WGSL",
-        (_C_TYPE, _C_FUNCTION, r"\h*#\h*define\h+(?P<name>\w+)\([^\n]*\\$"),
+        (_C_TYPE, _C_FUNCTION, r"\h*#\h*define\h+(?P<name>\w+)\([^\n]*\\\h*$"),
         attribute=_C_ATTRIBUTE,
         comments="// /*",
         unfit=_C_UNFIT,
@@ -184,6 +184,7 @@ FAMILIES = (
                 r"|mutation|subscription|fragment)\b\h*(?P<name>[@\w]*)"
             ),
         ),
+        attribute=r'"[^"].*"$',
         comments="#",
     ),
     Family(
@@ -201,7 +202,7 @@ FAMILIES = (
                 r"(?P<name>[\w.?!]+)"
             ),
         ),
-        attribute=r"@(?:doc|spec|impl|typedoc|deprecated|dialyzer|tag)\b",
+        attribute=r"@(?:\w*doc|spec|impl|deprecated|dialyzer|tag)\b",
         mark="@",
         comments="#",
         unfit=NEVER,
@@ -262,7 +263,7 @@ FAMILIES = (
             ),
             r"(?P<name>[\w.!]+)\([^\n=]*\)\h*=(?!=)",
         ),
-        attribute=r"@\w+$",
+        attribute=r'@\w+$|"[^"].*"$',
         comments="#",
         unfit=NEVER,
     ),

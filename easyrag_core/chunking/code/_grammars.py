@@ -10,9 +10,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from easyrag_core.chunking.code._block_comments import blocks_of
 from easyrag_core.chunking.code._families import ANY, FAMILIES, NEVER
 
 if TYPE_CHECKING:
+    from easyrag_core.chunking.code._block_comments import Block
     from easyrag_core.chunking.code._families import Family
 
 __all__ = ["BACKWARDS", "Grammar", "grammar_of", "kind_of"]
@@ -29,6 +31,7 @@ class Grammar(NamedTuple):
         attribute: Matches a line, from its first non-blank, that belongs to what follows it.
         mark: What every attribute that may take several lines begins with, or nothing.
         comments: What a comment's line begins with.
+        blocks: The comments that go over several lines.
         unfit: Matches, from its first non-blank, a line that no chunk should begin with, and a
             place that is blank.
         next_edge: Finds the line end before a line without indentation that is fit.
@@ -40,6 +43,7 @@ class Grammar(NamedTuple):
     attribute: re.Pattern[str] | None
     mark: str
     comments: tuple[str, ...]
+    blocks: tuple[Block, ...]
     unfit: re.Pattern[str]
     next_edge: re.Pattern[str]
 
@@ -97,11 +101,11 @@ def grammar_of(language: str) -> Grammar:
     """
     for family in FAMILIES:
         if language in family.languages.split("|"):
-            return _grammar(family)
-    return _grammar(ANY)
+            return _grammar(family, language)
+    return _grammar(ANY, language)
 
 
-def _grammar(family: Family) -> Grammar:
+def _grammar(family: Family, language: str) -> Grammar:
     flags = re.IGNORECASE | re.MULTILINE if family.ignore_case else re.MULTILINE
     sources = [_expanded(source) for source in family.definitions]
     any_definition = "|".join(re.sub(r"\?P<\w+>", "?:", source) for source in sources)
@@ -114,6 +118,7 @@ def _grammar(family: Family) -> Grammar:
         attribute=re.compile(_expanded(family.attribute)) if family.attribute else None,
         mark=family.mark,
         comments=tuple(family.comments.split()),
+        blocks=blocks_of(language, family.comments),
         unfit=re.compile(unfit),
         next_edge=re.compile(rf"\n(?!{unfit})"),
     )

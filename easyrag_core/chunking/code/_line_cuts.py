@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from easyrag_core.chunking.code._block_comments import block_around, block_ending
 from easyrag_core.chunking.code._grammars import BACKWARDS
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ NO_LINE, ANY_LINE, LOWEST, BLANK_LINE, DEFINITION = range(5)
 """Strengths of a cut, weakest first."""
 
 _NON_BLANK = re.compile(r"\S")
+# The end of a line and the empty line behind it.
+_EMPTY = r"\n[ \t]*\n"
+_ANY_EMPTY = re.compile(_EMPTY)
 _LAST_AT_EDGE = re.compile(rf"{BACKWARDS}\n(?=\S)")
 # So many blanks are a step of indentation at most.
 _STEP = 4
@@ -41,7 +45,9 @@ _WORD = 20
 _AHEAD = 100
 
 
-def best_cut(lines: Lines, low: int, high: int, floor: int, grammar: Grammar) -> tuple[int, int]:
+def best_cut(
+    lines: Lines, low: int, high: int, floor: int, grammar: Grammar, *, room: int = 0
+) -> tuple[int, int]:
     """Find the best line start in `(low, high]`, the last one of its kind.
 
     Args:
@@ -50,35 +56,42 @@ def best_cut(lines: Lines, low: int, high: int, floor: int, grammar: Grammar) ->
         high: The last position allowed.
         floor: The first line that is not in a chunk yet; a cut lies behind it.
         grammar: How the language is read.
+        room: About how long a chunk may be: a comment that is no longer is not cut.
 
     Returns:
         The position and its strength; a definition's attributes and comments are behind the
         cut with it, so the position may lie before `low`. `(floor, NO_LINE)` when no line ends.
     """
-    view = lines.view
+    view, room = lines.view, max(room, high - floor)
     edge = _LAST_AT_EDGE.match(view, low, high + 1)
     if edge:
-        position = _definition(view, low, high, floor, grammar, edge.end())
+        position = _definition(view, low, high, floor, grammar, edge.end(), room)
         if position > floor:
             return position, DEFINITION
-    position = _lowest_gap(lines, low, high, floor, grammar, at_edge=edge is not None)
+    position = _lowest_gap(lines, low, high, floor, grammar, room, at_edge=edge is not None)
     if position > floor:
         return position, BLANK_LINE
     for indent in _indents(view, low, high):
         place = _last(_line_of_indent(indent, grammar.unfit.pattern), view, low, high, _WORD)
-        position = group_start(view, place, floor, grammar) if place else floor
+        position = group_start(view, place, floor, grammar, room=room) if place else floor
         if position > floor:
             return position, LOWEST
-    return _any_line(view, high, floor, grammar)
+    return _any_line(view, high, floor, grammar, room)
 
 
 def group_start(
-    view: str, position: int, floor: int, grammar: Grammar, *, opening: bool = True
+    view: str,
+    position: int,
+    floor: int,
+    grammar: Grammar,
+    *,
+    opening: bool = True,
+    room: int = 0,
 ) -> int:
     """Find the start of what belongs to a line.
 
-    That is comments and attributes directly above it, and the line that opens the block whose
-    first line it is.
+    That is comments and attributes directly above it, the comment that it is in, and the line
+    that opens the block whose first line it is.
 
     Args:
         view: The text.
@@ -86,11 +99,15 @@ def group_start(
         floor: Nothing before this line's start is looked at.
         grammar: How the language is read.
         opening: Whether the line that opens the block belongs to it.
+        room: How long a comment that the line is in may be to belong to it.
 
     Returns:
         The start of the group's first line; `position` when nothing belongs to it.
     """
-    while position > floor:
+    if room:
+        position = block_around(view, floor, position, room, grammar.blocks)
+    # To an empty line belongs nothing.
+    while position > floor and blank_lines_end(view, position) == position:
         start = _lines_above(view, position, floor, grammar)
         if grammar.mark:
             start = _attribute_around(view, start, floor, grammar)
@@ -127,7 +144,9 @@ def _last(pattern: re.Pattern[str], view: str, low: int, high: int, ahead: int =
     return match.end() if match else 0
 
 
-def _definition(view: str, low: int, high: int, floor: int, grammar: Grammar, edge: int) -> int:
+def _definition(
+    view: str, low: int, high: int, floor: int, grammar: Grammar, edge: int, room: int
+) -> int:
     """Return the last definition and what belongs to it, or `floor`.
 
     `edge` is the start of the last line without indentation: most often a definition.
@@ -138,8 +157,8 @@ def _definition(view: str, low: int, high: int, floor: int, grammar: Grammar, ed
         if not place:
             return floor
     if view[place - 2] == "\n":
-        return _behind_empty_line(view, place, 0, floor, grammar)
-    return group_start(view, place, floor, grammar)
+        return _behind_empty_line(view, place, floor, grammar, room)
+    return group_start(view, place, floor, grammar, room=room)
 
 
 class _Gaps(NamedTuple):
@@ -158,25 +177,25 @@ class _Gaps(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _gaps(empty: str, unfit: str) -> _Gaps:
+def _gaps(unfit: str) -> _Gaps:
     steps = (rf"(?: {{1,{deepest}}}|\t)" for deepest in range(1, _STEP + 1))
     return _Gaps(
-        re.compile(rf"{BACKWARDS}{empty}(?!{unfit})(?=\S)"),
-        tuple(re.compile(rf"{BACKWARDS}{empty}(?={step}(?!{unfit})\S)") for step in steps),
-        re.compile(rf"{empty}(?=[^\S\n]*\S)"),
+        re.compile(rf"{BACKWARDS}{_EMPTY}(?!{unfit})(?=\S)"),
+        tuple(re.compile(rf"{BACKWARDS}{_EMPTY}(?={step}(?!{unfit})\S)") for step in steps),
+        re.compile(rf"{_EMPTY}(?=[^\S\n]*\S)"),
     )
 
 
 def _lowest_gap(
-    lines: Lines, low: int, high: int, floor: int, grammar: Grammar, *, at_edge: bool
+    lines: Lines, low: int, high: int, floor: int, grammar: Grammar, room: int, *, at_edge: bool
 ) -> int:
     """Return the last line of the lowest indentation that has an empty line above, or `floor`."""
     view = lines.view
-    if view.rfind(lines.empty, low, high) < 0:
+    if not _ANY_EMPTY.search(view, low, high):
         return floor
-    gaps = _gaps(lines.empty, grammar.unfit.pattern)
+    gaps = _gaps(grammar.unfit.pattern)
     place = _last(gaps.edge, view, low, high, _WORD) if at_edge else 0
-    indent, deepest = 0, 0 if place else _STEP
+    deepest = 0 if place else _STEP
     # One step is nearly always the lowest there is, but fewer blanks may do.
     while deepest:
         found = _last(gaps.steps[deepest - 1], view, low, high, _WORD)
@@ -186,12 +205,12 @@ def _lowest_gap(
         place, indent = found, _indent(view, found)
         deepest = indent - 1 if indent > lines.step else 0
     if not place:
-        place, indent = _deep_gap(view, low, high, grammar, gaps)
-    return _behind_empty_line(view, place, indent, floor, grammar) if place else floor
+        place = _deep_gap(view, low, high, grammar, gaps)
+    return _behind_empty_line(view, place, floor, grammar, room) if place else floor
 
 
-def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> tuple[int, int]:
-    """Return the same of lines that are indented by more than a step, and by how much."""
+def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> int:
+    """Return the same of lines that are indented by more than a step, or 0."""
     place = least = 0
     for gap in gaps.any_depth.finditer(view, low, high + _AHEAD):
         start, indent = gap.end(), _indent(view, gap.end())
@@ -199,7 +218,7 @@ def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> 
             break
         if (not place or indent <= least) and not grammar.unfit.match(view, start + indent):
             place, least = start, indent
-    return place, least
+    return place
 
 
 def _indents(view: str, low: int, high: int) -> Iterator[str]:
@@ -218,14 +237,14 @@ def _indents(view: str, low: int, high: int) -> Iterator[str]:
             lines = [line for line in lines if line.strip()]
 
 
-def _any_line(view: str, high: int, floor: int, grammar: Grammar) -> tuple[int, int]:
+def _any_line(view: str, high: int, floor: int, grammar: Grammar, room: int) -> tuple[int, int]:
     """Return the last line start with what belongs to it, as far as there is room."""
     last = view.rfind("\n", floor, high) + 1
     if not last:
         return floor, NO_LINE
-    position = group_start(view, last, floor, grammar)
+    position = group_start(view, last, floor, grammar, room=room)
     if position <= floor:
-        position = group_start(view, last, floor, grammar, opening=False)
+        position = group_start(view, last, floor, grammar, opening=False, room=room)
     if position <= floor:
         position = _first_attribute(view, floor, last, grammar)
     return position, ANY_LINE
@@ -237,25 +256,27 @@ def _first_attribute(view: str, floor: int, last: int, grammar: Grammar) -> int:
     if grammar.attribute and not grammar.attribute.match(view[floor:line].strip()):
         while 0 < line < last:
             end = view.find("\n", line)
-            if grammar.attribute.match(view[line:end].lstrip()):
+            if grammar.attribute.match(view[line:end].strip()):
                 return line
             line = end + 1
     return last
 
 
-def _behind_empty_line(view: str, position: int, indent: int, floor: int, grammar: Grammar) -> int:
+def _behind_empty_line(view: str, position: int, floor: int, grammar: Grammar, room: int) -> int:
     """Return `group_start` of a line with an empty line above, at less cost."""
     end = position - 2
     while end > floor and view[end - 1] == "\n":
         end -= 1
-    if view[end - 1] == " ":
+    if view[end - 1] in " \t":
         end = floor + len(view[floor:end].rstrip())
     above = view.rfind("\n", floor, end) + 1
-    if not above or (indent and not view.startswith(view[position : position + indent], above)):
-        return group_start(view, position, floor, grammar)
-    if grammar.mark and view.startswith((grammar.mark, ")", "]"), above + indent):
-        return group_start(view, position, floor, grammar)
-    return position
+    indent = view[position : position + _indent(view, position)]
+    alone = above and view.startswith(indent, above)
+    if alone and grammar.mark:
+        alone = not view.startswith((grammar.mark, ")", "]"), above + len(indent))
+    if alone and block_around(view, floor, position, room, grammar.blocks) == position:
+        return position
+    return group_start(view, position, floor, grammar, room=room)
 
 
 @lru_cache(maxsize=256)
@@ -272,17 +293,16 @@ def _lines_above(view: str, position: int, floor: int, grammar: Grammar) -> int:
     """Return where the comments and attributes begin that stand directly above a line."""
     indent = view[position : position + _indent(view, position)]
     comments = _at_indent(indent, grammar.comments)
-    block = "/*" in grammar.comments
     while position > floor:
-        end = position - 1
-        above = max(floor, view.rfind("\n", floor, end) + 1)
-        if not view.startswith(comments, above, position):
-            if block and view.endswith("*/", above, end):
-                above = _comment_start(view, floor, position)
-                if above == position:
-                    break
-            elif not _is_attribute(view, above, end, indent, grammar):
-                break
+        above = max(floor, view.rfind("\n", floor, position - 1) + 1)
+        end = _content_end(view, above, position)
+        opening = block_ending(view, floor, end, grammar.blocks)
+        if opening >= 0:
+            above = opening
+        elif not view.startswith(comments, above, end) and not _is_attribute(
+            view, above, end, indent, grammar
+        ):
+            break
         position = above
     return position
 
@@ -300,15 +320,6 @@ def _at_indent(indent: str, comments: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(indent + comment for comment in comments)
 
 
-def _comment_start(view: str, floor: int, position: int) -> int:
-    """Return where the block comment begins that ends in the line above, if it has its lines."""
-    opening = view.rfind("/*", floor, position)
-    if opening < 0:
-        return position
-    start = max(floor, view.rfind("\n", floor, opening) + 1)
-    return start if start == opening or view[start:opening].isspace() else position
-
-
 def _attribute_around(view: str, position: int, floor: int, grammar: Grammar) -> int:
     """Return where the attribute begins that `position` is in or directly behind.
 
@@ -319,7 +330,8 @@ def _attribute_around(view: str, position: int, floor: int, grammar: Grammar) ->
     while found >= 0:
         start = max(floor, view.rfind("\n", floor, found) + 1)
         indent = view[start : start + _indent(view, start)]
-        if _is_attribute(view, start, view.find("\n", found), indent, grammar):
+        end = _content_end(view, start, view.find("\n", found))
+        if _is_attribute(view, start, end, indent, grammar):
             return start if _goes_on(view, start, position, grammar) else position
         found = view.rfind(grammar.mark, floor, start)
     return position
@@ -362,6 +374,11 @@ def _line_above(view: str, position: int, floor: int) -> int:
         if not view[line:end].isspace() and line < end:
             return line
     return position
+
+
+def _content_end(view: str, start: int, end: int) -> int:
+    """Return where a line's content ends, without the blanks behind it."""
+    return start + len(view[start:end].rstrip())
 
 
 def _indent(view: str, position: int) -> int:

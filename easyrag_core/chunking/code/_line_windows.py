@@ -96,7 +96,8 @@ def _with_less_overlap(
         return start, cut, strength
     if strength == ANY_LINE:
         # The cut may part an attribute from its definition, for want of room.
-        alone = group_start(lines.view, cut, own, ruler.grammar) <= own
+        room = ruler.reach(own) - own
+        alone = group_start(lines.view, cut, own, ruler.grammar, room=room) <= own
     else:
         alone = strength == NO_LINE or ruler.fits(own, lines.end)
     return (own, *ruler.fullest(own, own)) if alone else (start, cut, strength)
@@ -106,7 +107,7 @@ def _overlap_start(ruler: LineRuler, start: int, end: int, own: int) -> int:
     """Return where the overlap starts: at content, and not directly below an attribute."""
     view, mark = ruler.lines.view, ruler.grammar.mark
     position = ruler.overlap_start(start, end)
-    if position < end and view[position] == "\n":
+    if position < end and view[position].isspace():
         position = blank_lines_end(view, position)
     if mark:
         while position < end:
@@ -155,7 +156,7 @@ class CharacterLineRuler:
             return own, NO_LINE
         low = max(start + self.size // 2, own)
         # One more: the line end in front of the cut is not in the window.
-        return best_cut(self.lines, low, high + 1, own, self.grammar)
+        return best_cut(self.lines, low, high + 1, own, self.grammar, room=self.size)
 
     def reach(self, start: int) -> int:
         """Return where a window from `start` ends at the latest."""
@@ -213,7 +214,7 @@ class MeasuringLineRuler:
     def fullest(self, start: int, own: int) -> tuple[int, int]:
         """Return the best cut, behind `own`, of the fullest window and its strength."""
         lines, strengths = self.lines, {0: NO_LINE}
-        most = lines.end - start
+        most, room = lines.end - start, self._guess()
 
         def propose(reach: int) -> int:
             cut, strength = lines.end, DEFINITION
@@ -221,7 +222,7 @@ class MeasuringLineRuler:
                 high, low = start + reach, max(start + reach // 2, own)
                 if high <= own:
                     return 0
-                cut, strength = best_cut(lines, low, high + 1, own, self.grammar)
+                cut, strength = best_cut(lines, low, high + 1, own, self.grammar, room=room)
                 if strength == NO_LINE:
                     return 0
             strengths[cut - start] = strength

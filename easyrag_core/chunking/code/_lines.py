@@ -19,10 +19,9 @@ class Lines:
         view: The same with other line ends replaced: a CRLF by a blank and a line feed.
         end: Where the last line with content ends.
         step: How much the first line is indented that is indented at all.
-        empty: The end of a line and the empty line behind it, as most are in this text.
     """
 
-    __slots__ = ("empty", "end", "step", "text", "view")
+    __slots__ = ("end", "step", "text", "view")
 
     def __init__(self, text: str) -> None:
         """Look once at the whole text.
@@ -31,9 +30,8 @@ class Lines:
             text: The text.
         """
         self.text = text
-        self.view, self.empty = text, "\n\n"
+        self.view = text
         if "\r" in text:
-            self.empty = "\n \n" if "\r\n\r\n" in text else "\n\n"
             self.view = text.replace("\r\n", " \n").replace("\r", "\n")
         indented = _INDENTED.search(self.view)
         self.step = len(indented[1]) if indented else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from easyrag_core.chunking.code._block_comments import opens_block
 from easyrag_core.chunking.code._grammars import kind_of
 from easyrag_core.chunking.code._line_cuts import blank_lines_end, group_start
 
@@ -51,9 +52,10 @@ def _definition_line(view: str, start: int, end: int, grammar: Grammar) -> int:
     first = start + 1 if view[start] == "\ufeff" else start
     if not start and any(pattern.match(view, first, end) for pattern in grammar.definitions):
         return first
-    line = view[first:end].partition("\n")[0]
+    line = view[first:end].partition("\n")[0].rstrip()
     attribute = grammar.attribute is not None and grammar.attribute.match(line)
-    if not attribute and not line.startswith(grammar.comments):
+    comment = line.startswith(grammar.comments) or opens_block(view, first, grammar.blocks)
+    if not attribute and not comment:
         return -1
     found = grammar.next_definition.search(view, start, end)
     if found and group_start(view, found.end(), start, grammar) == start:

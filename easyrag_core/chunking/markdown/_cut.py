@@ -291,7 +291,8 @@ class SectionCut:
         self._start = self._end = start
         overlap = self._overlap if part.kind == PARAGRAPH else 0
         ruler = self._gauge.ruler(start, part.start, part.end, self._roomy(block), overlap)
-        for first, last in walk(ruler):
+        fresh = max(0, self._pieces[-1][1] - start) if self._pieces else 0
+        for first, last in walk(ruler, fresh=fresh):
             if self._start < self._end and start + first > self._start:
                 self._emit(block, frame=self._frame_of_window(block))
             self._start, self._end = start + first, start + last
