@@ -95,7 +95,7 @@ def group_start(
 
     Args:
         view: The text.
-        position: The line's start.
+        position: The line's start; the line has content.
         floor: Nothing before this line's start is looked at.
         grammar: How the language is read.
         opening: Whether the line that opens the block belongs to it.
@@ -104,10 +104,9 @@ def group_start(
     Returns:
         The start of the group's first line; `position` when nothing belongs to it.
     """
-    if room:
+    if room and grammar.blocks:
         position = block_around(view, floor, position, room, grammar.blocks)
-    # To an empty line belongs nothing.
-    while position > floor and blank_lines_end(view, position) == position:
+    while position > floor:
         start = _lines_above(view, position, floor, grammar)
         if grammar.mark:
             start = _attribute_around(view, start, floor, grammar)
@@ -157,7 +156,7 @@ def _definition(
         if not place:
             return floor
     if view[place - 2] == "\n":
-        return _behind_empty_line(view, place, floor, grammar, room)
+        return _behind_empty_line(view, place, 0, floor, grammar, room)
     return group_start(view, place, floor, grammar, room=room)
 
 
@@ -191,11 +190,11 @@ def _lowest_gap(
 ) -> int:
     """Return the last line of the lowest indentation that has an empty line above, or `floor`."""
     view = lines.view
-    if not _ANY_EMPTY.search(view, low, high):
+    if view.rfind("\n\n", low, high) < 0 and not _ANY_EMPTY.search(view, low, high):
         return floor
     gaps = _gaps(grammar.unfit.pattern)
     place = _last(gaps.edge, view, low, high, _WORD) if at_edge else 0
-    deepest = 0 if place else _STEP
+    indent, deepest = 0, 0 if place else _STEP
     # One step is nearly always the lowest there is, but fewer blanks may do.
     while deepest:
         found = _last(gaps.steps[deepest - 1], view, low, high, _WORD)
@@ -205,12 +204,12 @@ def _lowest_gap(
         place, indent = found, _indent(view, found)
         deepest = indent - 1 if indent > lines.step else 0
     if not place:
-        place = _deep_gap(view, low, high, grammar, gaps)
-    return _behind_empty_line(view, place, floor, grammar, room) if place else floor
+        place, indent = _deep_gap(view, low, high, grammar, gaps)
+    return _behind_empty_line(view, place, indent, floor, grammar, room) if place else floor
 
 
-def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> int:
-    """Return the same of lines that are indented by more than a step, or 0."""
+def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> tuple[int, int]:
+    """Return the same of lines that are indented by more than a step, and by how much."""
     place = least = 0
     for gap in gaps.any_depth.finditer(view, low, high + _AHEAD):
         start, indent = gap.end(), _indent(view, gap.end())
@@ -218,7 +217,7 @@ def _deep_gap(view: str, low: int, high: int, grammar: Grammar, gaps: _Gaps) -> 
             break
         if (not place or indent <= least) and not grammar.unfit.match(view, start + indent):
             place, least = start, indent
-    return place
+    return place, least
 
 
 def _indents(view: str, low: int, high: int) -> Iterator[str]:
@@ -242,8 +241,10 @@ def _any_line(view: str, high: int, floor: int, grammar: Grammar, room: int) -> 
     last = view.rfind("\n", floor, high) + 1
     if not last:
         return floor, NO_LINE
+    if blank_lines_end(view, last) != last:
+        return last, ANY_LINE  # to an empty line belongs nothing
     position = group_start(view, last, floor, grammar, room=room)
-    if position <= floor:
+    if position <= floor and view[last].isspace():  # no line opens a block at the margin
         position = group_start(view, last, floor, grammar, opening=False, room=room)
     if position <= floor:
         position = _first_attribute(view, floor, last, grammar)
@@ -262,7 +263,9 @@ def _first_attribute(view: str, floor: int, last: int, grammar: Grammar) -> int:
     return last
 
 
-def _behind_empty_line(view: str, position: int, floor: int, grammar: Grammar, room: int) -> int:
+def _behind_empty_line(
+    view: str, position: int, indent: int, floor: int, grammar: Grammar, room: int
+) -> int:
     """Return `group_start` of a line with an empty line above, at less cost."""
     end = position - 2
     while end > floor and view[end - 1] == "\n":
@@ -270,13 +273,12 @@ def _behind_empty_line(view: str, position: int, floor: int, grammar: Grammar, r
     if view[end - 1] in " \t":
         end = floor + len(view[floor:end].rstrip())
     above = view.rfind("\n", floor, end) + 1
-    indent = view[position : position + _indent(view, position)]
-    alone = above and view.startswith(indent, above)
+    alone = above and (not indent or view.startswith(view[position : position + indent], above))
     if alone and grammar.mark:
-        alone = not view.startswith((grammar.mark, ")", "]"), above + len(indent))
-    if alone and block_around(view, floor, position, room, grammar.blocks) == position:
-        return position
-    return group_start(view, position, floor, grammar, room=room)
+        alone = not view.startswith((grammar.mark, ")", "]"), above + indent)
+    if alone and grammar.blocks:
+        alone = block_around(view, floor, position, room, grammar.blocks) == position
+    return position if alone else group_start(view, position, floor, grammar, room=room)
 
 
 @lru_cache(maxsize=256)
@@ -296,7 +298,7 @@ def _lines_above(view: str, position: int, floor: int, grammar: Grammar) -> int:
     while position > floor:
         above = max(floor, view.rfind("\n", floor, position - 1) + 1)
         end = _content_end(view, above, position)
-        opening = block_ending(view, floor, end, grammar.blocks)
+        opening = block_ending(view, floor, end, grammar.blocks) if grammar.blocks else -1
         if opening >= 0:
             above = opening
         elif not view.startswith(comments, above, end) and not _is_attribute(

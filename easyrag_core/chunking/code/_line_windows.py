@@ -97,7 +97,9 @@ def _with_less_overlap(
     if strength == ANY_LINE:
         # The cut may part an attribute from its definition, for want of room.
         room = ruler.reach(own) - own
-        alone = group_start(lines.view, cut, own, ruler.grammar, room=room) <= own
+        view = lines.view
+        whole = blank_lines_end(view, cut) == cut
+        alone = whole and group_start(view, cut, own, ruler.grammar, room=room) <= own
     else:
         alone = strength == NO_LINE or ruler.fits(own, lines.end)
     return (own, *ruler.fullest(own, own)) if alone else (start, cut, strength)
