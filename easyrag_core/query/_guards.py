@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from easyrag_core.query._json_text import holds_json
 from easyrag_core.query._scripts import CJK, is_in_script_of, prompt_language
 from easyrag_core.query.history import text_key
 
@@ -113,11 +114,16 @@ def fault_of_query(text: str, question: str) -> str | None:
         question: What the user asked.
 
     Returns:
-        `empty`, `broken text`, `too long`, `refusal`, `answer`, `wrong script`, or `None`.
+        `empty`, `broken text`, `too long`, `refusal`, `answer`, `wrong script`, `raw JSON`, or
+        `None`.
 
     >>> fault_of_query("What is Redis?", "Redis 是什么")
     'wrong script'
     """
+    return _fault(text, question) or ("raw JSON" if holds_json(text, question) else None)
+
+
+def _fault(text: str, question: str) -> str | None:
     if not text_key(text) or not any(map(str.isalnum, text)):
         return "empty"
     if _HALF.search(text):
@@ -142,14 +148,17 @@ def fault_of_rewrite(text: str, question: str, history: Sequence[Message]) -> st
     Returns:
         As `fault_of_query`, or `copy` (said before) or `drift` (about something else).
     """
-    if fault := fault_of_query(text, question):
+    if fault := _fault(text, question):
         return fault
     key = text_key(text)
     if key == text_key(question):
         return None
     if _ECHO.search(text) or any(_is_copy(key, message) for message in history):
         return "copy"
-    return None if _is_grounded(text, [question, *(m.content for m in history)]) else "drift"
+    sources = [question, *(message.content for message in history)]
+    if holds_json(text, "\n".join(sources)):
+        return "raw JSON"
+    return None if _is_grounded(text, sources) else "drift"
 
 
 def _is_answer(text: str, question: str) -> bool:

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from easyrag_core.query._json_text import repaired_json
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -141,10 +143,6 @@ _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNOR
 _OPENING: Final = re.compile(r"[{\[]")
 _MOST_STARTS: Final = 50
 _LONGEST_JSON: Final = 100_000
-_TRAILING_COMMA: Final = re.compile(r",(\s*[}\]])")
-_SINGLE_QUOTED: Final = re.compile(
-    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}])){0,400})'(?=\s*[,:\]}])"
-)
 # After a closing quote: the end, a full stop and prose, or a remark in brackets.
 _AFTER_QUOTE: Final = re.compile(
     r"[\s.。,，;；!！]*|\s*[.。\n].*|\s*[(（][^()（）]*[)）][\s.。]*", re.DOTALL
@@ -279,14 +277,15 @@ def unquoted(text: str) -> str:
     return text
 
 
-def read_json(text: str, accepts: Callable[[Any], bool]) -> Any:
+def read_json(text: str, accepts: Callable[[Any], bool], *, nested: bool = True) -> Any:
     """Return the first JSON value of a wanted shape, wherever it stands in a text.
 
-    A comma too many and single quotes are forgiven.
+    What `repaired_json` repairs is forgiven.
 
     Args:
         text: Prose, fences and all.
         accepts: Says whether a value has the shape.
+        nested: Whether to look inside objects that do not have it.
 
     Returns:
         The value, or `None`.
@@ -295,19 +294,14 @@ def read_json(text: str, accepts: Callable[[Any], bool]) -> Any:
     {'a': [1, 2]}
     """
     text = text[:_LONGEST_JSON]
-    found = _first_json(text, accepts)
-    if found is None and (repaired := _repaired(text)) != text:
-        found = _first_json(repaired, accepts)
+    found = _first_json(text, accepts, nested=nested)
+    if found is None and (repaired := repaired_json(text)) != text:
+        found = _first_json(repaired, accepts, nested=nested)
     return found
 
 
-def _repaired(text: str) -> str:
-    text = _SINGLE_QUOTED.sub(lambda found: json.dumps(found[1].replace("\\'", "'")), text)
-    return _TRAILING_COMMA.sub(r"\1", text)
-
-
-def _first_json(text: str, accepts: Callable[[Any], bool]) -> Any:
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+def _first_json(text: str, accepts: Callable[[Any], bool], *, nested: bool) -> Any:
+    decoder = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
     at = 0
     for _ in range(_MOST_STARTS):
         opening = _OPENING.search(text, at)
@@ -322,5 +316,5 @@ def _first_json(text: str, accepts: Callable[[Any], bool]) -> Any:
         if accepts(value):
             return value
         # What an unwanted object holds may be what is wanted: a list in a wrapper.
-        at = at + 1 if isinstance(value, dict) else end
+        at = at + 1 if nested and isinstance(value, dict) else end
     return None

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_query, fault_of_rewrite
+from easyrag_core.query._json_queries import listed
 from easyrag_core.query._reply import read_json, unmarked, unquoted, visible_text
 from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import DECOMPOSE
-from easyrag_core.query.expansion import distinct_queries, listed
+from easyrag_core.query.expansion import distinct_queries
 from easyrag_core.query.history import history_window
 from easyrag_core.query.prompts import message_lines, quoted, templates_of
 from easyrag_core.query.rewrite import rewritten
