@@ -135,6 +135,7 @@ def _named(told: dict[str, Any], names: tuple[re.Pattern[str], ...]) -> Iterator
 
 
 def _text(found: Any, depth: int) -> str | None:
+    found = found[0] if isinstance(found, list) and len(found) == 1 else found
     if isinstance(found, str):
         return " ".join(found.split())
     text = named_text(found, depth + 1)

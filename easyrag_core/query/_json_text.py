@@ -15,7 +15,9 @@ _OPENS: Final = (
 _OPENING: Final = re.compile(_OPENS)
 # Where a label or a line of prose may end.
 _START: Final = re.compile(rf"(?:\A\s*+|[\n:：][^\S\n]*+)(?={_OPENS})")
-_KEY: Final = re.compile(r"[{｛]\s*+\\?[\"'“”‘][^\"'“”’\n]{1,60}\\?[\"'“”’]\s{0,9}[:：]")
+_NAME: Final = r"\\?[\"'“”‘][^\"'“”’\n]{1,60}\\?[\"'“”’]\s{0,9}[:：]"
+# A key in an object, or in front of a quoted text whose brackets are lost.
+_KEY: Final = re.compile(rf"[{{｛]\s*+{_NAME}|\A{_NAME}(?=\s{{0,9}}[\"“])")
 
 _COMMENT: Final = re.compile(
     r"(\"(?:[^\"\\\n]|\\.){0,5000}\")|//[^\n]{0,500}|/\*.{0,500}?\*/", re.DOTALL
