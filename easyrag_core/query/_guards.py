@@ -137,13 +137,16 @@ def _fault(text: str, question: str) -> str | None:
     return None if is_in_script_of(text, question) else "wrong script"
 
 
-def fault_of_rewrite(text: str, question: str, history: Sequence[Message]) -> str | None:
-    """Return what is wrong with a rewritten question, or `None`.
+def fault_of_rewrite(
+    text: str, question: str, history: Sequence[Message], *, rewrite: str = ""
+) -> str | None:
+    """Return what is wrong with a rewritten question or a part of it, or `None`.
 
     Args:
-        text: The rewrite, cleaned.
+        text: The rewrite or the part, cleaned.
         question: What the user asked.
         history: The messages that the model saw.
+        rewrite: For a part: the accepted rewrite of the whole.
 
     Returns:
         As `fault_of_query`, or `copy` (said before) or `drift` (about something else).
@@ -151,11 +154,11 @@ def fault_of_rewrite(text: str, question: str, history: Sequence[Message]) -> st
     if fault := _fault(text, question):
         return fault
     key = text_key(text)
-    if key == text_key(question):
+    if key == text_key(question) or (rewrite and key in text_key(f"{question}\n{rewrite}")):
         return None
     if _ECHO.search(text) or any(_is_copy(key, message) for message in history):
         return "copy"
-    sources = [question, *(message.content for message in history)]
+    sources = [question, rewrite, *(message.content for message in history)]
     if holds_json(text, "\n".join(sources)):
         return "raw JSON"
     return None if _is_grounded(text, sources) else "drift"
@@ -185,6 +188,7 @@ def _words(text: str) -> set[str]:
 
 def _content(text: str) -> list[str]:
     words = dict.fromkeys(_WORD.findall(text.casefold()))
+    words = {word: None for word in words if len(word) > 1 or not word.isascii()}
     return [word[:_STEM] for word in words if word not in _FUNCTION_WORDS]
 
 

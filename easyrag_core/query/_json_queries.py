@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["listed", "named_text", "only_text", "spread"]
+__all__ = ["listed", "named_list", "named_text", "only_text", "spread"]
 
 # What a model thinks or notes beside its queries, and what it was given.
 _ASIDE: Final = re.compile(
     r".*(?:thought|think|reason|rational|analy[sz]|expla|comment|remark|justif|reflect|scratch"
     r"|context|history|original|confid|score|language|strateg"
     r"|思考|思路|思维|推理|推断|分析|理由|原因|说明|解释|备注|注释|反思|上下文|历史|语言|类型|编号|序号|策略|意图).*"
-    r"|notes?|input|user(?:s?question|query)|.*type|\w{0,9}id|lang|plan|angle|aspect|focus"
+    r"|notes?|steps?|cot|summary|步骤|总结|input|user(?:s?question|query)|.*type|\w{0,9}id|lang|plan|angle|aspect|focus"
     r"|perspective|intent|topic|title|model|count|total|status"
     r"|(?:用户的?)?原(?:始|来|有|先|本)?的?(?:问题|查询|问句|问|句|文)?|用户(?:问题|提问|输入)|角度|注意|主题|状态"
 )
@@ -95,10 +96,24 @@ def listed(value: Any, depth: int = 0) -> list[str]:
     told = {key: found for key, found in _told(value).items() if not _ANSWER.fullmatch(key)}
     named = [found for key, found in told.items() if _LISTS.fullmatch(key)]
     below = [found for found in told.values() if isinstance(found, list | dict)]
-    wanted = ((listed(found, depth + 1) or spread(found)) for found in named)
+    wanted = (listed(found, depth + 1) or spread(found) for found in named)
     others = (listed(found, depth + 1) for found in below)
     numbered = [found for key, found in told.items() if _NUMBERED.fullmatch(key)]
-    return next(filter(None, [*wanted, *others]), _texts(numbered))
+    return next(filter(None, chain(wanted, others)), _texts(numbered))
+
+
+def named_list(value: Any, names: re.Pattern[str], depth: int = 0) -> list[str]:
+    """Return the texts of the list under a key of these names, in an object or one inside it.
+
+    >>> named_list({"result": {"Sub_Questions": ["a"], "b": ["c"]}}, re.compile("subquestions"))
+    ['a']
+    """
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return []
+    told = _told(value)
+    named = (listed(found, depth + 1) for found in _named(told, (names,)))
+    below = (named_list(found, names, depth + 1) for found in told.values())
+    return next(filter(None, chain(named, below)), [])
 
 
 def spread(value: Any) -> list[str]:
@@ -124,6 +139,9 @@ def _told(value: dict[str, Any]) -> dict[str, Any]:
     """Fold the keys: neither case nor `_` counts; what is said beside the queries is left out."""
     told: dict[str, Any] = {}
     for key, found in value.items():
+        if "?" in key or "？" in key:
+            # A question as a key: its value says something of it.
+            continue
         plain = unicodedata.normalize("NFKC", key).casefold()
         told.setdefault("".join(filter(str.isalnum, plain)), found)
     return {key: found for key, found in told.items() if not _ASIDE.fullmatch(key)}
@@ -143,6 +161,8 @@ def _text(found: Any, depth: int) -> str | None:
 
 
 def _item(item: Any, depth: int) -> list[str]:
+    if isinstance(item, list) and depth <= _DEEPEST:
+        return listed(item, depth + 1)
     if isinstance(item, dict) and depth <= _DEEPEST:
         told = _told(item)
         text = next((found for found in _named(told, _ITEM_NAMES) if isinstance(found, str)), None)

@@ -101,6 +101,33 @@ def test_a_rejected_rewrite_keeps_good_parts():
     assert (read.rewrite, read.reason) == ("What is Redis? And Kafka?", "drift")
 
 
+@pytest.mark.parametrize(("question", "reply", "parts"), decompositions.REJECTED)
+def test_the_parts_of_a_rejected_rewrite_are_checked(question, reply, parts):
+    """Parts about something else are not searched, whatever they come with."""
+    heard = []
+    read = parse_decomposition(reply, question, on_event=heard.append)
+    assert (read.rewrite, read.questions, read.reason) == (question, parts, "drift")
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(("question", "reply", "parts"), decompositions.IN_A_TALK)
+def test_parts_are_checked_against_the_conversation(question, reply, parts):
+    """A part may use what the rewrite brought in, and is no copy of what was said before."""
+    read = parse_decomposition(reply, question, history=history_of(question))
+    assert (read.rewrite, read.questions) == ("Redis 支持哪些类型？怎么备份？", parts)
+
+
+def test_a_part_that_is_not_used_is_told():
+    """An event names what is wrong with it; strict raises."""
+    heard = []
+    question = "What are Redis and Kafka?"
+    reply = '{"rewrite": "What are Redis and Kafka?", "questions": ["Best pizza", "Kafka?"]}'
+    assert parse_decomposition(reply, question, on_event=heard.append).questions == (question,)
+    assert [event.attributes["easyrag.query.reason"] for event in heard] == ["drift"]
+    with pytest.raises(OutputParseError):
+        parse_decomposition(reply, question, strict=True)
+
+
 @given(reply=nasty_texts(), question=nasty_texts(max_fragments=3), count=st.integers(1, 5))
 def test_any_reply_gives_something_to_search(reply, question, count):
     """No text raises; the question is always first, never more than asked, nothing twice."""
