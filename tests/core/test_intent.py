@@ -403,6 +403,93 @@ def test_a_question_of_its_own_is_no_answer(reply):
     assert ASKED.read(reply) is None
 
 
+TRIP = Clarification(
+    "x?",
+    (
+        IntentOption("b", "Finance / Booking"),
+        IntentOption("t", "HR / Travel"),
+        IntentOption("z", "人事 / 出差"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("not travel", "anything but travel", "no travel", "isn't travel", "never travel"),
+        *("except travel", "travel? no", "Not Booking", "don't mean travel", "travel, not booking"),
+        *("without booking", "travel isn't it", "other than travel", "not the travel one"),
+        *(
+            "不是出差",
+            "除了出差",
+            "不要出差",
+            "非出差",
+            "别选出差",
+            "出差除外",
+            "出差以外的",
+            "没出差",
+            "不想问出差",
+        ),
+        *(
+            "ok",
+            "in",
+            "on",
+            "king",
+            "book",
+            "ravel",
+            "avel",
+            "not",
+            "is",
+            "fin",
+            "OK.",
+            "好",
+            "是的",
+        ),
+        *("Who approves travel", "cancel travel", "how travel works", "book travel", "Travel how"),
+        *(
+            "谁审批出差",
+            "取消出差",
+            "出差怎么报销",
+            "出差吗",
+            "如何出差",
+            "出差还是订票",
+            "申请出差",
+            "出差多少天",
+        ),
+    ],
+)
+def test_a_name_that_is_negated_asked_about_or_hidden_is_no_answer(reply):
+    """Nor are letters inside a name, or words that say nothing."""
+    assert TRIP.read(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"),
+    [
+        *((text, "t") for text in ("travel", "I mean travel", "Travel please", "the travel one")),
+        *((text, "t") for text in ("it's about travel", "HR", "hr travel", "travel expenses")),
+        *((text, "t") for text in ("No, travel", "probably travel", "travel, thanks", "HR/Travel")),
+        *((text, "b") for text in ("finance", "booking", "the booking", "booking I think")),
+        *(
+            (text, "z")
+            for text in (
+                "出差",
+                "出差吧",
+                "我问的是出差",
+                "应该是出差",
+                "出差相关的",
+                "人事",
+                "出差报销",
+            )
+        ),
+        *((text, "z") for text in ("关于出差的问题", "不是，出差", "就出差", "选出差")),
+    ],
+)
+def test_a_name_among_words_that_only_choose_is_an_answer(reply, chosen):
+    """Fillers before and after, the words of the path, one word more behind it."""
+    assert TRIP.read(reply) == (chosen,)
+
+
 def test_a_clarification_goes_over_a_turn():
     """Kept as plain data, read in the next turn, decided for the question asked before."""
     decision = decided("How many?", vpn=1, leave=0.9)
