@@ -35,12 +35,20 @@ if TYPE_CHECKING:
 
 __all__ = ["MultiQueryPrompt", "distinct_queries", "parse_queries", "texts_in"]
 
+# What is said to the user about the queries; only lines without a mark are taken for it.
+_OURS: Final = (
+    r"(?:quer(?:y|ies)|questions?|alternatives?|variations?|variants?|versions?|rephras\w+)"
+)
+_OURS_ZH: Final = r"(?:问法|查询|问题|问句|检索|改写|变体|表述|版本|内容|信息|回答)"
 _CLOSING: Final = re.compile(
-    r"(?:(?:i )?hope (?:this|these|that)|let me know|feel free|note\b|explanation"
-    r"|these (?:quer|question|alternat|vari)|each (?:of|query|question)"
-    r"|希望|如果(?:您|你)|以上|这些|请告诉我|注[:：]|说明[:：])",
+    rf"(?:(?:i )?hope (?:this|these|that)|let me know|feel free|(?:note|explanation)s?\s*[:：,]"
+    rf"|note that|these {_OURS}\b|each (?:of (?:these|the|my) )?{_OURS}\b|each of them\b"
+    rf"|希望(?:以上|上述|这些|能(?:够)?帮|对(?:您|你)有)|以上(?:就?是|为|这?[几一二三四五六七八九十\d]+[个种条]|都|均|{_OURS_ZH})"
+    rf"|这(?:些|[几一二三四五六七八九十\d]+[个种条]){_OURS_ZH}|请告诉我|[注说][:：]|(?:说明|注意|备注)[:：]"
+    r"|如果(?:您|你).{0,60}(?:请?(?:随时|告诉|告知|联系|欢迎)|请(?:提|让|说|直接)|我可以|我会))",
     re.IGNORECASE,
 )
+_ASKS_AT_THE_END: Final = re.compile(r"[?？][\s\"”’'）)]*\Z")
 _LONGEST_LINE: Final = 10_000
 _REMARKS: Final = re.compile(
     r"(?:\*\*)?(?:explanations?|notes?|reason(?:ing)?|rationale|解释|说明|备注|理由)(?:\*\*)?\s*[:：]",
@@ -199,8 +207,12 @@ def texts_in(reply: str, query: str) -> list[str]:
     read = [unmarked(_ANGLE.sub(r"\1", line)) for line in lines if len(line) <= longest]
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
-    texts = [_bare(line) for line, _ in read if not _CLOSING.match(line)]
+    texts = [_bare(line) for line, marked in read if marked or not _closes(line)]
     return [bare for bare in texts if bare and bare[-1] not in ":："]
+
+
+def _closes(line: str) -> bool:
+    return _CLOSING.match(line) is not None and not _ASKS_AT_THE_END.search(line)
 
 
 def _plain(texts: Iterable[str]) -> list[str]:
