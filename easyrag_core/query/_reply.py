@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.query._json_text import repaired_json
+from easyrag_core.query.history import text_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +146,7 @@ _MOST_STARTS: Final = 50
 _LONGEST_JSON: Final = 100_000
 # After a closing quote: the end, a full stop and prose, or a remark in brackets.
 _AFTER_QUOTE: Final = re.compile(
-    r"[\s.。,，;；!！]*|\s*[.。\n].*|\s*[(（][^()（）]*[)）][\s.。]*", re.DOTALL
+    r"[\s.。,，;；!！]*|\s*[.。\n].*|\s*[(（](?P<remark>[^()（）]*)[)）][\s.。]*", re.DOTALL
 )
 
 
@@ -261,8 +262,15 @@ def unmarked(line: str) -> tuple[str, bool]:
     return text, marked
 
 
-def unquoted(text: str) -> str:
+def unquoted(text: str, said: str = "") -> str:
     """Remove quotes around the whole, also before a remark in prose.
+
+    Args:
+        text: One query.
+        said: What the user said: words from there in brackets are no remark.
+
+    Returns:
+        The text inside.
 
     >>> unquoted('"Redis price"'), unquoted('"a" and "b"'), unquoted("“Redis 价格”。")
     ('Redis price', '"a" and "b"', 'Redis 价格')
@@ -271,7 +279,8 @@ def unquoted(text: str) -> str:
     for _ in range(3):
         closing = _QUOTES.get(text[:1])
         end = text.find(closing, 1) if closing else -1
-        if end < 1 or not _AFTER_QUOTE.fullmatch(text, end + 1):
+        after = _AFTER_QUOTE.fullmatch(text, end + 1) if end > 0 else None
+        if after is None or (after["remark"] and text_key(after["remark"]) in text_key(said)):
             break
         text = text[1:end].strip()
     return text

@@ -164,12 +164,13 @@ def parse_decomposition(
     if value is None:
         report_degradation("decomposition", "no JSON", raw=reply, on_event=on_event, strict=strict)
         return Decomposition(question, tuple(fallback), "no JSON")
-    rewrite = unquoted(rewritten(value) or "") or question
+    said = "\n".join([question, *(message.content for message in history)])
+    rewrite = unquoted(rewritten(value) or "", said) or question
     reason = fault_of_rewrite(rewrite, question, history)
     if reason is not None:
         report_degradation("decomposition", reason, raw=reply, on_event=on_event, strict=strict)
         rewrite = question
-    given = _parts(value)
+    given = _parts(value, said)
     faults = [fault_of_rewrite(part, question, history, rewrite=rewrite) for part in given]
     parts = [part for part, fault in zip(given, faults, strict=True) if fault is None]
     if reason is None and (fault := next(filter(None, faults), None)) is not None:
@@ -190,8 +191,10 @@ def _is_decomposition(value: Any) -> bool:
     )
 
 
-def _parts(value: dict[str, Any]) -> list[str]:
-    return distinct_queries(unquoted(unmarked(found)[0]) for found in named_list(value, _LISTS))
+def _parts(value: dict[str, Any], said: str) -> list[str]:
+    return distinct_queries(
+        unquoted(unmarked(found)[0], said) for found in named_list(value, _LISTS)
+    )
 
 
 def split_questions(question: str, *, max_questions: int = 4) -> list[str]:

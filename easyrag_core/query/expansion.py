@@ -197,17 +197,17 @@ def texts_in(reply: str, query: str) -> list[str]:
     start = json_start(inside)
     if start is not None and (value := whole_json(inside[start:])) is not None:
         # Its lines are not read: brackets and keys are no queries.
-        return _plain(listed(value) or spread(value))
+        return _plain(listed(value) or spread(value), query)
     value = read_json(visible, lambda found: bool(listed(found)), nested=False)
     if value is not None:
-        return _plain(listed(value))
+        return _plain(listed(value), query)
     lines = _lines(inside)
     # A line that is far too long is an essay; its marks are not worth looking for.
     longest = 2 * longest_query(query)
     read = [unmarked(_ANGLE.sub(r"\1", line)) for line in lines if len(line) <= longest]
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
-    texts = [_bare(line) for line, marked in read if marked or not _closes(line)]
+    texts = [_bare(line, query) for line, marked in read if marked or not _closes(line)]
     return [bare for bare in texts if bare and bare[-1] not in ":："]
 
 
@@ -215,12 +215,12 @@ def _closes(line: str) -> bool:
     return _CLOSING.match(line) is not None and not _ASKS_AT_THE_END.search(line)
 
 
-def _plain(texts: Iterable[str]) -> list[str]:
-    return [unquoted(unmarked(found)[0]) for found in texts]
+def _plain(texts: Iterable[str], query: str) -> list[str]:
+    return [unquoted(unmarked(found)[0], query) for found in texts]
 
 
-def _bare(line: str) -> str:
-    return unquoted(unlabelled(line).rstrip(";；,，、 "))
+def _bare(line: str, query: str) -> str:
+    return unquoted(unlabelled(line).rstrip(";；,，、 "), query)
 
 
 def _lines(inside: str) -> list[str]:

@@ -25,7 +25,7 @@ from easyrag_core.query._schemas import object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._small_talk import is_small_talk
 from easyrag_core.query._wording import REWRITE
-from easyrag_core.query.history import history_window
+from easyrag_core.query.history import history_window, text_key
 from easyrag_core.query.prompts import Message, message_lines, quoted, templates_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _REMARK: Final = re.compile(
 
 _REPLY: Final = re.compile(r"(?:answer|response|回答|答案?)\s*[:：]", re.IGNORECASE)
 # A remark behind the question's end; brackets before it belong to the question.
-_ASIDE: Final = re.compile(r"(?<=[?？])\s*[(（][^()（）]*[)）][\s.。]*\Z")
+_ASIDE: Final = re.compile(r"(?<=[?？])\s*[(（]([^()（）]*)[)）][\s.。]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,8 @@ def query_in(reply: str, said: str = "") -> str:
 
     Args:
         reply: The model's text.
-        said: Question and history: JSON that the user asks about is no wrapper of a query.
+        said: Question and history: JSON that the user asks about is no wrapper of a query, and
+            what was said in brackets is no remark.
 
     Returns:
         One line; JSON itself when it names no query.
@@ -247,8 +248,12 @@ def query_in(reply: str, said: str = "") -> str:
     lines = [line for line in lines if not is_heading(line)] or lines
     labelled = next((at for at, line in enumerate(lines) if has_label(line)), 0)
     paragraph = _first_paragraph(lines[labelled:])
-    query = unquoted(unmarked(unquoted(paragraph))[0])
-    return _ASIDE.sub("", query)
+    query = unquoted(unmarked(unquoted(paragraph, said))[0], said)
+    aside = _ASIDE.search(query)
+    if aside is None or ((key := text_key(aside[1])) and key in text_key(said)):
+        # What the user put in brackets narrows the question.
+        return query
+    return query[: aside.start()]
 
 
 def _json_query(visible: str, inside: str, said: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -236,6 +237,18 @@ def test_half_a_character_is_not_searched(half):
     assert (parted.rewrite, parted.questions) == ("Redis price?", ("Redis price?",))
     whole = parse_rewrite('{"rewrite": "Redis \\ud83d\\ude00 price?"}', "Redis price?")
     assert whole.query == "Redis \U0001f600 price?"
+
+
+def test_brackets_of_the_question_stay():
+    """A year behind a title in quotes is no remark when the user wrote it."""
+    query = 'Who wrote "Attention Is All You Need" (2017)?'
+    title = '"Attention Is All You Need" (2017)'
+    assert parse_queries(f"1. {title}\n2. {title} (the paper)", query)[1] == title
+    assert parse_queries(json.dumps([title]), query) == [query, title]
+    assert parse_queries(f"1. {title} authors", "Attention?")[1] == f"{title} authors"
+    reply = json.dumps({"rewrite": query, "questions": [title, query]})
+    assert parse_decomposition(reply, query).questions == (title, query)
+    assert unquoted('"Redis price" (rewritten)') == "Redis price"
 
 
 def test_the_first_json_of_the_shape_is_taken():
