@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from easyrag_core.query._chat_template import answer_turn
 from easyrag_core.query._json_text import repaired_json
 from easyrag_core.query.history import text_key
 
@@ -25,13 +26,20 @@ __all__ = [
 
 # Here and below `*+` gives nothing back: two runs of spaces side by side would be parted in
 # every way, which takes time in the square of their length.
+_REASONING: Final = (
+    r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|cot"
+    r"|chain[_-]of[_-]thought|inner[_-]monologue|(?:内部|深度)?(?:思考|推理|分析|思路|反思|思维链?)(?:过程)?)"
+)
 _TAG: Final = re.compile(
-    r"<\s*+(/?)\s*+(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*+>"
+    rf"[<＜〈]\s*+([/／]?)\s*+{_REASONING}(?:\s*+|\s[^<>＜＞\n]{{1,80}})[>＞〉]"
     r"|◁(/?)think▷|\[(/?)THINK\]",
     re.IGNORECASE,
 )
+# Alone it is a heading; with its end it is a block.
+_BRACKET_TAG: Final = re.compile(
+    rf"[【\[]\s*+([/／]?)\s*+{_REASONING}\s*+[】\]]|<\|(?:begin|(end))_of_thought\|>", re.IGNORECASE
+)
 _FINAL_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*(?:<\|[a-z_]+\|>\s*)*")
-_CONTROL_TOKEN: Final = re.compile(r"<\|[A-Za-z_]{1,30}\|>|</?s>|\[/?INST\]")
 _INVISIBLE: Final = re.compile("[\u200b\u200e\u200f\u2060\ufeff\x00]")
 _FENCE: Final = re.compile(r"^[ \t]*+(`{3,}|~{3,})[ \t]*+([^\s`]*+)[ \t]*+$", re.MULTILINE)
 _INLINE_FENCE: Final = re.compile(
@@ -164,11 +172,15 @@ def visible_text(reply: str) -> str:
     >>> visible_text("he means Redis</think>Redis price"), visible_text("<think>he means")
     ('Redis price', '')
     """
-    channels = _FINAL_CHANNEL.split(reply)
-    text = _INVISIBLE.sub("", channels[-1])
+    text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]))
+    # A turn may begin inside a block of reasoning, or behind it.
+    return _without_reasoning(answer_turn(text)).strip()
+
+
+def _without_reasoning(text: str) -> str:
     pieces: list[str] = []
     depth = last = 0
-    for tag in _TAG.finditer(text):
+    for tag in _tags(text):
         closes = any(tag.groups())
         if depth == 0 and not closes:
             pieces.append(text[last : tag.start()])
@@ -179,7 +191,14 @@ def visible_text(reply: str) -> str:
         last = tag.end()
     if depth == 0:
         pieces.append(text[last:])
-    return _CONTROL_TOKEN.sub("", "".join(pieces)).strip()
+    return "".join(pieces)
+
+
+def _tags(text: str) -> list[re.Match[str]]:
+    bracketed = list(_BRACKET_TAG.finditer(text))
+    if not any(any(tag.groups()) for tag in bracketed):
+        bracketed = []
+    return sorted([*_TAG.finditer(text), *bracketed], key=lambda tag: tag.start())
 
 
 def fenced(text: str) -> str:
