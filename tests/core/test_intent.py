@@ -113,6 +113,17 @@ def _deep(levels):
             ),
             "cycle",
         ),
+        (lambda: IntentTree.from_rows([{"id": ["a"], "name": "x"}]), "id=.*give a text"),
+        (lambda: IntentTree.from_rows([{"id": {"a": 1}, "name": "x"}]), "id=.*give a text"),
+        (lambda: IntentTree.from_rows([{"id": None, "name": "x"}]), "id=.*give a text"),
+        (
+            lambda: IntentTree.from_rows([{"id": "a", "name": "x", "parent_id": ["b"]}]),
+            "parent_id=.*give a text",
+        ),
+        (
+            lambda: IntentTree.from_rows([{"id": "a", "name": "x", "parent_id": {"b": 1}}]),
+            "parent_id=.*give a text",
+        ),
         (lambda: IntentTree.from_dicts([{"id": "a"}]), "id, name"),
         (lambda: IntentTree.from_dicts([{"id": "a", "name": "A", "exmaples": []}]), "examples"),
         (lambda: IntentTree.from_dicts([{"id": "a", "name": "A", "children": "b"}]), "list"),
