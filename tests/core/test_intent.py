@@ -310,6 +310,25 @@ def test_two_topics_of_one_collection_are_one_target():
     assert [node.id for node in decided(leave=1, pay=0.5).targets] == ["leave", "pay"]
 
 
+@pytest.mark.parametrize("id_", ["score", "confidence", "probability", "得分", "question", "q"])
+def test_a_leaf_may_be_called_as_a_key_of_the_reply(id_):
+    """It is matched by its id, not by every score, and by a mapping of scores."""
+    tree = IntentTree([IntentNode(id_, "Odd"), IntentNode("vpn", "VPN")])
+    key = id_ if id_ not in ("question", "q") else "score"
+    for row in ({"question": 1, "id": "vpn", key: 0.9}, {"q": 1, "id": "vpn", key: 0.9}):
+        decision = parse_intents(json.dumps([row]), tree, ["?"])[0]
+        assert [(match.node.id, match.score) for match in decision.matches] == [("vpn", 0.9)]
+    decision = parse_intents(json.dumps([{"id": id_, "score": 0.9}]), tree, ["?"])[0]
+    assert [match.node.id for match in decision.matches] == [id_]
+
+
+def test_a_mapping_of_scores_may_hold_such_a_leaf():
+    """Without an id beside it, the key is the leaf."""
+    tree = IntentTree([IntentNode("score", "Odd"), IntentNode("vpn", "VPN")])
+    decision = parse_intents('{"score": 0.9, "vpn": 0.4}', tree, ["?"])[0]
+    assert [match.node.id for match in decision.matches] == ["score", "vpn"]
+
+
 def test_options_are_at_most_six():
     """Of ten equal topics six are shown."""
     tree = IntentTree([IntentNode(str(at), f"Topic {at}") for at in range(10)])
