@@ -130,11 +130,14 @@ _CHECKBOX: Final = r"\[\s*[xX✓]?\s*\]\s*"
 _CHINESE_NUMBER: Final = r"[一二三四五六七八九十]{1,3}"
 _QUESTION_WORD: Final = (
     r"(?:(?:sub-?|search |alternative |rewritten )?(?:question|quer(?:y|ies)|version|variant"
-    r"|alternative|option|variation|rephrasing)|q)"
+    r"|alternative|option|variation|rephrasing)|step|q)"
 )
-_CHINESE_WORD: Final = r"(?:子?问题|查询|问法|变体|版本|改写|表述|选项|角度|检索词?|问句)"
+_CHINESE_WORD: Final = r"(?:子?问题|查询|问法|变体|版本|改写|表述|选项|角度|检索词?|问句|步骤)"
 _NUMBER: Final = (
     r"\d{1,2}\ufe0f?\u20e3\s*"
+    r"|\d{1,2}\s?(?:[.。]\s?[)）]|[)）][.。:：])\s*|\d{1,2}/\d{1,2}\s?(?:[:：)）]|\.(?!\d))(?!\d)\s*"
+    rf"|[(（\[【](?:[a-h]|[ivx]{{1,4}}|\d{{1,2}}/\d{{1,2}})[)）\]】]\s*[.:：]?\s*"
+    rf"|第\s?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s?步\s?[:：]\s*"
     r"|[①-⑳⑴-⒇⒈-⒛❶-❿➀-➓㈠-㈩]\s*[.、:：]?\s*"
     rf"|[(（\[【]\s*(?:{_QUESTION_WORD}\s*)?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[)）\]】]\s*[.、:：]?\s*"
     r"|\d{1,2}\s*[)）．]\s*|\d{1,2}\s*、(?!\s*\d{1,2}[月日号楼线级层])\s*|\d{1,2}\s*[.。](?!\d|\w+\()\s*|\d{1,2}\s*[:：](?!\s*\d)\s*"
@@ -144,7 +147,7 @@ _NUMBER: Final = (
     rf"|第?\s*{_CHINESE_WORD}\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[:：.)）、](?!\d)\s*"
     rf"|第\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*(?:个|条|种)?\s*{_CHINESE_WORD}?\s*[:：、，](?!\d)\s*"
     rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
-    r"|(?:[a-hA-H]|[ivx]{1,4})[)）]\s*|[ivx]{1,4}\.\s+"
+    r"|(?:[a-hA-H]|[ivx]{1,4})\.?[)）]\s*|[ivx]{1,4}\.\s+"
 )
 _LONGEST_MARK: Final = 100
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)

@@ -205,6 +205,12 @@ def texts_in(reply: str, query: str) -> list[str]:
     # A line that is far too long is an essay; its marks are not worth looking for.
     longest = 2 * longest_query(query)
     read = [unmarked(_ANGLE.sub(r"\1", line)) for line in lines if len(line) <= longest]
+    # A mark on a line of its own stands for the line below.
+    above = [("", False), *read]
+    read = [
+        (line, marked or over == ("", True))
+        for over, (line, marked) in zip(above, read, strict=False)
+    ]
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
     texts = [_bare(line, query) for line, marked in read if marked or not _closes(line)]
