@@ -161,11 +161,12 @@ _AFTER_QUOTE: Final = re.compile(
 )
 
 
-def visible_text(reply: str) -> str:
+def visible_text(reply: str, said: str = "") -> str:
     r"""Remove reasoning, closed or not, and what a chat template left behind.
 
     Args:
         reply: What the model gave.
+        said: What the user said: a tag from there inside a line, never closed, is asked about.
 
     Returns:
         The rest, stripped; empty when all was reasoning.
@@ -175,15 +176,15 @@ def visible_text(reply: str) -> str:
     >>> visible_text("he means Redis</think>Redis price"), visible_text("<think>he means")
     ('Redis price', '')
     """
-    text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]))
+    text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]), said)
     # A turn may begin inside a block of reasoning, or behind it.
-    return _without_reasoning(answer_turn(text)).strip()
+    return _without_reasoning(answer_turn(text), said).strip()
 
 
-def _without_reasoning(text: str) -> str:
+def _without_reasoning(text: str, said: str) -> str:
     pieces: list[str] = []
     depth = last = 0
-    for tag in _tags(text):
+    for tag in _tags(text, said):
         closes = any(tag.groups())
         if depth == 0 and not closes:
             pieces.append(text[last : tag.start()])
@@ -197,11 +198,22 @@ def _without_reasoning(text: str) -> str:
     return "".join(pieces)
 
 
-def _tags(text: str) -> list[re.Match[str]]:
+def _tags(text: str, said: str) -> list[re.Match[str]]:
     bracketed = list(_BRACKET_TAG.finditer(text))
     if not any(any(tag.groups()) for tag in bracketed):
         bracketed = []
-    return sorted([*_TAG.finditer(text), *bracketed], key=lambda tag: tag.start())
+    tags = sorted([*_TAG.finditer(text), *bracketed], key=lambda tag: tag.start())
+    closed = max((tag.end() for tag in tags if any(tag.groups())), default=0)
+    asked = {tag[0].casefold() for tag in _TAG.finditer(said)}
+    return [
+        tag
+        for tag in tags
+        if tag.start() < closed or tag[0].casefold() not in asked or _begins_line(text, tag.start())
+    ]
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 def fenced(text: str) -> str:

@@ -160,11 +160,11 @@ def parse_decomposition(
     ('What is A?', 'And B?')
     """
     fallback = split_questions(question, max_questions=max_questions)
-    value = read_json(visible_text(reply), _is_decomposition)
+    said = "\n".join([question, *(message.content for message in history)])
+    value = read_json(visible_text(reply, said), _is_decomposition)
     if value is None:
         report_degradation("decomposition", "no JSON", raw=reply, on_event=on_event, strict=strict)
         return Decomposition(question, tuple(fallback), "no JSON")
-    said = "\n".join([question, *(message.content for message in history)])
     rewrite = unquoted(rewritten(value) or "", said) or question
     reason = fault_of_rewrite(rewrite, question, history)
     if reason is not None:

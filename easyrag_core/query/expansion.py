@@ -192,7 +192,7 @@ def texts_in(reply: str, query: str) -> list[str]:
     >>> texts_in('["What is A?", "How is A?"]', "A"), texts_in("Sure:\n- what is A", "A")
     (['What is A?', 'How is A?'], ['what is A'])
     """
-    visible = visible_text(reply)
+    visible = visible_text(reply, query)
     inside = fenced(visible)
     start = json_start(inside)
     if start is not None and (value := whole_json(inside[start:])) is not None:

@@ -240,7 +240,7 @@ def query_in(reply: str, said: str = "") -> str:
     >>> query_in("Standalone question: Redis price\n\nThis keeps the topic.")
     'Redis price'
     """
-    visible = visible_text(reply)
+    visible = visible_text(reply, said)
     inside = fenced(visible)
     if (query := _json_query(visible, inside, said)) is not None:
         return query

@@ -239,6 +239,19 @@ def test_half_a_character_is_not_searched(half):
     assert whole.query == "Redis \U0001f600 price?"
 
 
+def test_a_tag_that_is_asked_about_is_text():
+    """Inside a line, never closed, and in the question; else it opens a block of reasoning."""
+    query, line = "What does <think> do?", "What does <think> do in HTML?"
+    assert parse_queries(f"1. {line}\n2. HTML tags", query) == [query, line, "HTML tags"]
+    assert parse_queries(f"<think>1. no</think>\n1. {line}", query) == [query, line]
+    assert parse_queries(f"<think>\n1. {line}", query) == [query]
+    assert parse_rewrite(line, query).query == line
+    assert parse_rewrite(f"<think>{query}", query).reason == "empty"
+    assert parse_rewrite(f"So <think>he means {query}", "Which?").query != query
+    reply = json.dumps({"rewrite": line, "questions": [line]})
+    assert parse_decomposition(reply, query).rewrite == line
+
+
 def test_brackets_of_the_question_stay():
     """A year behind a title in quotes is no remark when the user wrote it."""
     query = 'Who wrote "Attention Is All You Need" (2017)?'
