@@ -55,7 +55,7 @@ def named_text(value: Any, depth: int = 0) -> str | None:
     >>> named_text({"Rewritten_Query": {"text": "Redis price"}}), named_text({"answer": "4"})
     ('Redis price', None)
     """
-    if isinstance(value, list) and len(value) == 1:
+    if isinstance(value, list) and len(value) == 1 and depth <= _DEEPEST:
         return named_text(value[0], depth + 1)
     if not isinstance(value, dict) or depth > _DEEPEST:
         return None
@@ -73,7 +73,7 @@ def only_text(value: Any, depth: int = 0) -> str | None:
     >>> only_text({"reasoning": "It?", "result": "Redis price"}), only_text({"answer": "4"})
     ('Redis price', None)
     """
-    if isinstance(value, list) and len(value) == 1:
+    if isinstance(value, list) and len(value) == 1 and depth <= _DEEPEST:
         return only_text(value[0], depth + 1)
     if not isinstance(value, dict) or depth > _DEEPEST:
         return None
