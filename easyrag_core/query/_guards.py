@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from easyrag_core.query._json_text import holds_json
 from easyrag_core.query._scripts import CJK, is_in_script_of, prompt_language
 from easyrag_core.query.history import text_key
 
@@ -53,6 +54,16 @@ _ASKS: Final = re.compile(
     r"|什么|怎么|怎样|如何|为何|为什么|哪|谁|多少|几|吗|呢|是否|能否|可否|(?<!申)请(?!假)|介绍|列出|说明|解释|比较|对比|查询|总结|描述|分析|告诉|给出",
     re.IGNORECASE,
 )
+# A subject that nobody can look up: a rewrite would have replaced it.
+_PRONOUN_FIRST: Final = re.compile(
+    r"(?:It|They|it|they)\s+(?:\w{2,}s|is|are|was|were|have|had|support|use|provide|include|offer)\b"
+    r"|(?:它们?|他们)(?:支持|包括|包含|有|提供|是|使用|需要|分为|采用|具有)(?!的)"
+)
+_LISTS_FROM: Final = re.compile(
+    r"\b(?:supports?|includes?|has|have|offers?|provides?|is|are|uses?|contains?|needs?|requires?)\s"
+    r"|支持|包括|包含|提供|分为|使用|需要|采用|具有|是|有"
+)
+_LISTED: Final = re.compile(r"[、,，]|\band\b|\bor\b|和|以及|及")
 _STATEMENT_END: Final = re.compile(r"(?:[^.\s]{2}\.|[。!！])[\"”’')）]*\Z")
 _SENTENCE_END: Final = re.compile(r"(?<=[a-z)\]][.!])\s+(?=[A-Z])|(?<=[。！])\s*(?=\S)|\n\s*\n")
 # Half of a character, as a reply has it that was cut: nothing can encode it.
@@ -65,6 +76,8 @@ _STEM: Final = 4
 _QUOTED_ENOUGH: Final = 40
 _QUOTED_ENOUGH_ZH: Final = 12
 _KNOWN_SHARE: Final = 0.4
+# One or two new words may be another way to say it.
+_NEW_ITEMS: Final = 2
 # Words that a complete question may need whatever it is about.
 _FUNCTION_WORDS: Final = frozenset(
     [
@@ -113,11 +126,16 @@ def fault_of_query(text: str, question: str) -> str | None:
         question: What the user asked.
 
     Returns:
-        `empty`, `broken text`, `too long`, `refusal`, `answer`, `wrong script`, or `None`.
+        `empty`, `broken text`, `too long`, `refusal`, `answer`, `wrong script`, `raw JSON`, or
+        `None`.
 
     >>> fault_of_query("What is Redis?", "Redis 是什么")
     'wrong script'
     """
+    return _fault(text, question) or ("raw JSON" if holds_json(text, question) else None)
+
+
+def _fault(text: str, question: str) -> str | None:
     if not text_key(text) or not any(map(str.isalnum, text)):
         return "empty"
     if _HALF.search(text):
@@ -131,25 +149,33 @@ def fault_of_query(text: str, question: str) -> str | None:
     return None if is_in_script_of(text, question) else "wrong script"
 
 
-def fault_of_rewrite(text: str, question: str, history: Sequence[Message]) -> str | None:
-    """Return what is wrong with a rewritten question, or `None`.
+def fault_of_rewrite(
+    text: str, question: str, history: Sequence[Message], *, rewrite: str = ""
+) -> str | None:
+    """Return what is wrong with a rewritten question or a part of it, or `None`.
 
     Args:
-        text: The rewrite, cleaned.
+        text: The rewrite or the part, cleaned.
         question: What the user asked.
         history: The messages that the model saw.
+        rewrite: For a part: the accepted rewrite of the whole.
 
     Returns:
         As `fault_of_query`, or `copy` (said before) or `drift` (about something else).
     """
-    if fault := fault_of_query(text, question):
+    if fault := _fault(text, question):
         return fault
     key = text_key(text)
-    if key == text_key(question):
+    if key == text_key(question) or (rewrite and key in text_key(f"{question}\n{rewrite}")):
         return None
     if _ECHO.search(text) or any(_is_copy(key, message) for message in history):
         return "copy"
-    return None if _is_grounded(text, [question, *(m.content for m in history)]) else "drift"
+    sources = [question, rewrite, *(message.content for message in history)]
+    if holds_json(text, "\n".join(sources)):
+        return "raw JSON"
+    if _tells(text, question, sources):
+        return "answer"
+    return None if _is_grounded(text, sources) else "drift"
 
 
 def _is_answer(text: str, question: str) -> bool:
@@ -160,6 +186,18 @@ def _is_answer(text: str, question: str) -> bool:
     # A query needs no full stop. A statement under a question that has none is its answer.
     ends = _STATEMENT_END.search(text) and not _STATEMENT_END.search(question)
     return bool(ends) and not _ASKS.search(text)
+
+
+def _tells(text: str, question: str, sources: Sequence[str]) -> bool:
+    """Whether a statement without an end mark answers: of "it", or listing what nobody said."""
+    if _ASKS.search(text) or not _ASKS.search(question):
+        return False
+    if _PRONOUN_FIRST.match(text):
+        return True
+    verb = _LISTS_FROM.search(text)
+    known = set().union(*map(_words, sources))
+    items = map(_content, _LISTED.split(text[verb.end() :]) if verb else ())
+    return sum(bool(item) and known.isdisjoint(item) for item in items) > _NEW_ITEMS
 
 
 def _is_copy(key: str, message: Message) -> bool:
@@ -176,6 +214,7 @@ def _words(text: str) -> set[str]:
 
 def _content(text: str) -> list[str]:
     words = dict.fromkeys(_WORD.findall(text.casefold()))
+    words = {word: None for word in words if len(word) > 1 or not word.isascii()}
     return [word[:_STEM] for word in words if word not in _FUNCTION_WORDS]
 
 

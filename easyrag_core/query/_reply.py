@@ -6,6 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from easyrag_core.query._chat_template import answer_turn
+from easyrag_core.query._json_text import repaired_json
+from easyrag_core.query.history import text_key
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,13 +26,20 @@ __all__ = [
 
 # Here and below `*+` gives nothing back: two runs of spaces side by side would be parted in
 # every way, which takes time in the square of their length.
+_REASONING: Final = (
+    r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad|cot"
+    r"|chain[_-]of[_-]thought|inner[_-]monologue|(?:内部|深度)?(?:思考|推理|分析|思路|反思|思维链?)(?:过程)?)"
+)
 _TAG: Final = re.compile(
-    r"<\s*+(/?)\s*+(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|scratchpad)\s*+>"
+    rf"[<＜〈]\s*+([/／]?)\s*+{_REASONING}(?:\s*+|\s[^<>＜＞\n]{{1,80}})[>＞〉]"
     r"|◁(/?)think▷|\[(/?)THINK\]",
     re.IGNORECASE,
 )
+# Alone it is a heading; with its end it is a block.
+_BRACKET_TAG: Final = re.compile(
+    rf"[【\[]\s*+([/／]?)\s*+{_REASONING}\s*+[】\]]|<\|(?:begin|(end))_of_thought\|>", re.IGNORECASE
+)
 _FINAL_CHANNEL: Final = re.compile(r"<\|channel\|>\s*final\s*(?:<\|[a-z_]+\|>\s*)*")
-_CONTROL_TOKEN: Final = re.compile(r"<\|[A-Za-z_]{1,30}\|>|</?s>|\[/?INST\]")
 _INVISIBLE: Final = re.compile("[\u200b\u200e\u200f\u2060\ufeff\x00]")
 _FENCE: Final = re.compile(r"^[ \t]*+(`{3,}|~{3,})[ \t]*+([^\s`]*+)[ \t]*+$", re.MULTILINE)
 _INLINE_FENCE: Final = re.compile(
@@ -119,11 +130,14 @@ _CHECKBOX: Final = r"\[\s*[xX✓]?\s*\]\s*"
 _CHINESE_NUMBER: Final = r"[一二三四五六七八九十]{1,3}"
 _QUESTION_WORD: Final = (
     r"(?:(?:sub-?|search |alternative |rewritten )?(?:question|quer(?:y|ies)|version|variant"
-    r"|alternative|option|variation|rephrasing)|q)"
+    r"|alternative|option|variation|rephrasing)|step|q)"
 )
-_CHINESE_WORD: Final = r"(?:子?问题|查询|问法|变体|版本|改写|表述|选项|角度|检索词?|问句)"
+_CHINESE_WORD: Final = r"(?:子?问题|查询|问法|变体|版本|改写|表述|选项|角度|检索词?|问句|步骤)"
 _NUMBER: Final = (
     r"\d{1,2}\ufe0f?\u20e3\s*"
+    r"|\d{1,2}\s?(?:[.。]\s?[)）]|[)）][.。:：])\s*|\d{1,2}/\d{1,2}\s?(?:[:：)）]|\.(?!\d))(?!\d)\s*"
+    rf"|[(（\[【](?:[a-h]|[ivx]{{1,4}}|\d{{1,2}}/\d{{1,2}})[)）\]】]\s*[.:：]?\s*"
+    rf"|第\s?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s?步\s?[:：]\s*"
     r"|[①-⑳⑴-⒇⒈-⒛❶-❿➀-➓㈠-㈩]\s*[.、:：]?\s*"
     rf"|[(（\[【]\s*(?:{_QUESTION_WORD}\s*)?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[)）\]】]\s*[.、:：]?\s*"
     r"|\d{1,2}\s*[)）．]\s*|\d{1,2}\s*、(?!\s*\d{1,2}[月日号楼线级层])\s*|\d{1,2}\s*[.。](?!\d|\w+\()\s*|\d{1,2}\s*[:：](?!\s*\d)\s*"
@@ -133,7 +147,7 @@ _NUMBER: Final = (
     rf"|第?\s*{_CHINESE_WORD}\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*[:：.)）、](?!\d)\s*"
     rf"|第\s*(?:\d{{1,2}}|{_CHINESE_NUMBER})\s*(?:个|条|种)?\s*{_CHINESE_WORD}?\s*[:：、，](?!\d)\s*"
     rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
-    r"|(?:[a-hA-H]|[ivx]{1,4})[)）]\s*|[ivx]{1,4}\.\s+"
+    r"|(?:[a-hA-H]|[ivx]{1,4})\.?[)）]\s*|[ivx]{1,4}\.\s+"
 )
 _LONGEST_MARK: Final = 100
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)
@@ -141,21 +155,18 @@ _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNOR
 _OPENING: Final = re.compile(r"[{\[]")
 _MOST_STARTS: Final = 50
 _LONGEST_JSON: Final = 100_000
-_TRAILING_COMMA: Final = re.compile(r",(\s*[}\]])")
-_SINGLE_QUOTED: Final = re.compile(
-    r"(?<=[{\[,:\s])'((?:[^'\\\n]|\\.|'(?!\s*[,:\]}])){0,400})'(?=\s*[,:\]}])"
-)
 # After a closing quote: the end, a full stop and prose, or a remark in brackets.
 _AFTER_QUOTE: Final = re.compile(
-    r"[\s.。,，;；!！]*|\s*[.。\n].*|\s*[(（][^()（）]*[)）][\s.。]*", re.DOTALL
+    r"[\s.。,，;；!！]*|\s*[.。\n].*|\s*[(（](?P<remark>[^()（）]*)[)）][\s.。]*", re.DOTALL
 )
 
 
-def visible_text(reply: str) -> str:
+def visible_text(reply: str, said: str = "") -> str:
     r"""Remove reasoning, closed or not, and what a chat template left behind.
 
     Args:
         reply: What the model gave.
+        said: What the user said: a tag from there inside a line, never closed, is asked about.
 
     Returns:
         The rest, stripped; empty when all was reasoning.
@@ -165,11 +176,15 @@ def visible_text(reply: str) -> str:
     >>> visible_text("he means Redis</think>Redis price"), visible_text("<think>he means")
     ('Redis price', '')
     """
-    channels = _FINAL_CHANNEL.split(reply)
-    text = _INVISIBLE.sub("", channels[-1])
+    text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]), said)
+    # A turn may begin inside a block of reasoning, or behind it.
+    return _without_reasoning(answer_turn(text), said).strip()
+
+
+def _without_reasoning(text: str, said: str) -> str:
     pieces: list[str] = []
     depth = last = 0
-    for tag in _TAG.finditer(text):
+    for tag in _tags(text, said):
         closes = any(tag.groups())
         if depth == 0 and not closes:
             pieces.append(text[last : tag.start()])
@@ -180,7 +195,25 @@ def visible_text(reply: str) -> str:
         last = tag.end()
     if depth == 0:
         pieces.append(text[last:])
-    return _CONTROL_TOKEN.sub("", "".join(pieces)).strip()
+    return "".join(pieces)
+
+
+def _tags(text: str, said: str) -> list[re.Match[str]]:
+    bracketed = list(_BRACKET_TAG.finditer(text))
+    if not any(any(tag.groups()) for tag in bracketed):
+        bracketed = []
+    tags = sorted([*_TAG.finditer(text), *bracketed], key=lambda tag: tag.start())
+    closed = max((tag.end() for tag in tags if any(tag.groups())), default=0)
+    asked = {tag[0].casefold() for tag in _TAG.finditer(said)}
+    return [
+        tag
+        for tag in tags
+        if tag.start() < closed or tag[0].casefold() not in asked or _begins_line(text, tag.start())
+    ]
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 def fenced(text: str) -> str:
@@ -263,8 +296,15 @@ def unmarked(line: str) -> tuple[str, bool]:
     return text, marked
 
 
-def unquoted(text: str) -> str:
+def unquoted(text: str, said: str = "") -> str:
     """Remove quotes around the whole, also before a remark in prose.
+
+    Args:
+        text: One query.
+        said: What the user said: words from there in brackets are no remark.
+
+    Returns:
+        The text inside.
 
     >>> unquoted('"Redis price"'), unquoted('"a" and "b"'), unquoted("“Redis 价格”。")
     ('Redis price', '"a" and "b"', 'Redis 价格')
@@ -273,20 +313,22 @@ def unquoted(text: str) -> str:
     for _ in range(3):
         closing = _QUOTES.get(text[:1])
         end = text.find(closing, 1) if closing else -1
-        if end < 1 or not _AFTER_QUOTE.fullmatch(text, end + 1):
+        after = _AFTER_QUOTE.fullmatch(text, end + 1) if end > 0 else None
+        if after is None or (after["remark"] and text_key(after["remark"]) in text_key(said)):
             break
         text = text[1:end].strip()
     return text
 
 
-def read_json(text: str, accepts: Callable[[Any], bool]) -> Any:
+def read_json(text: str, accepts: Callable[[Any], bool], *, nested: bool = True) -> Any:
     """Return the first JSON value of a wanted shape, wherever it stands in a text.
 
-    A comma too many and single quotes are forgiven.
+    What `repaired_json` repairs is forgiven.
 
     Args:
         text: Prose, fences and all.
         accepts: Says whether a value has the shape.
+        nested: Whether to look inside objects that do not have it.
 
     Returns:
         The value, or `None`.
@@ -295,19 +337,14 @@ def read_json(text: str, accepts: Callable[[Any], bool]) -> Any:
     {'a': [1, 2]}
     """
     text = text[:_LONGEST_JSON]
-    found = _first_json(text, accepts)
-    if found is None and (repaired := _repaired(text)) != text:
-        found = _first_json(repaired, accepts)
+    found = _first_json(text, accepts, nested=nested)
+    if found is None and (repaired := repaired_json(text)) != text:
+        found = _first_json(repaired, accepts, nested=nested)
     return found
 
 
-def _repaired(text: str) -> str:
-    text = _SINGLE_QUOTED.sub(lambda found: json.dumps(found[1].replace("\\'", "'")), text)
-    return _TRAILING_COMMA.sub(r"\1", text)
-
-
-def _first_json(text: str, accepts: Callable[[Any], bool]) -> Any:
-    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+def _first_json(text: str, accepts: Callable[[Any], bool], *, nested: bool) -> Any:
+    decoder = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
     at = 0
     for _ in range(_MOST_STARTS):
         opening = _OPENING.search(text, at)
@@ -322,5 +359,5 @@ def _first_json(text: str, accepts: Callable[[Any], bool]) -> Any:
         if accepts(value):
             return value
         # What an unwanted object holds may be what is wanted: a list in a wrapper.
-        at = at + 1 if isinstance(value, dict) else end
+        at = at + 1 if nested and isinstance(value, dict) else end
     return None

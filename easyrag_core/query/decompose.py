@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
-from easyrag_core.query._guards import fault_of_query, fault_of_rewrite
+from easyrag_core.query._guards import fault_of_rewrite
+from easyrag_core.query._json_queries import named_list
 from easyrag_core.query._reply import read_json, unmarked, unquoted, visible_text
 from easyrag_core.query._schemas import array_of, object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._wording import DECOMPOSE
-from easyrag_core.query.expansion import distinct_queries, listed
+from easyrag_core.query.expansion import distinct_queries
 from easyrag_core.query.history import history_window
 from easyrag_core.query.prompts import message_lines, quoted, templates_of
 from easyrag_core.query.rewrite import rewritten
@@ -28,17 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DecomposePrompt", "Decomposition", "parse_decomposition", "split_questions"]
 
-_LIST_KEYS: Final = (
-    "questions",
-    "sub_questions",
-    "subquestions",
-    "sub-questions",
-    "subQuestions",
-    "sub_queries",
-    "queries",
-    "子问题",
-    "问题列表",
-)
+_LISTS: Final = re.compile(r"(?:sub)?(?:questions|queries)|子问题(?:列表)?|问题列表|问题")
 # Half-width marks also stand inside addresses and code: there no space follows.
 _QUESTION_END: Final = re.compile(r"(?<=[？。；])|(?<=[?;])(?=\s|$|[^\x00-\x7f])|[\r\n]+")
 
@@ -169,33 +160,41 @@ def parse_decomposition(
     ('What is A?', 'And B?')
     """
     fallback = split_questions(question, max_questions=max_questions)
-    value = read_json(visible_text(reply), _is_decomposition)
+    said = "\n".join([question, *(message.content for message in history)])
+    value = read_json(visible_text(reply, said), _is_decomposition)
     if value is None:
         report_degradation("decomposition", "no JSON", raw=reply, on_event=on_event, strict=strict)
         return Decomposition(question, tuple(fallback), "no JSON")
-    rewrite = unquoted(rewritten(value) or "") or question
+    rewrite = unquoted(rewritten(value) or "", said) or question
     reason = fault_of_rewrite(rewrite, question, history)
     if reason is not None:
         report_degradation("decomposition", reason, raw=reply, on_event=on_event, strict=strict)
         rewrite = question
-    parts = _parts(value, question)[:max_questions]
+    given = _parts(value, said)
+    faults = [fault_of_rewrite(part, question, history, rewrite=rewrite) for part in given]
+    parts = [part for part, fault in zip(given, faults, strict=True) if fault is None]
+    if reason is None and (fault := next(filter(None, faults), None)) is not None:
+        report_degradation("decomposition", fault, raw=reply, on_event=on_event, strict=strict)
     if len(parts) > 1:
-        return Decomposition(rewrite, tuple(parts), reason)
-    # A rejected rewrite came with rejected parts: the punctuation knows better.
-    return Decomposition(rewrite, (rewrite,) if reason is None else tuple(fallback), reason)
+        return Decomposition(rewrite, tuple(parts[:max_questions]), reason)
+    if reason is None and (parts or len(given) < 2):
+        return Decomposition(rewrite, (rewrite,))
+    # What it was taken apart into is not used: the punctuation knows better.
+    return Decomposition(
+        rewrite, tuple(split_questions(rewrite, max_questions=max_questions)), reason
+    )
 
 
 def _is_decomposition(value: Any) -> bool:
-    return isinstance(value, dict) and (rewritten(value) is not None or bool(_listed(value)))
+    return isinstance(value, dict) and (
+        rewritten(value) is not None or bool(named_list(value, _LISTS))
+    )
 
 
-def _listed(value: dict[str, Any]) -> list[str]:
-    return next((texts for key in _LIST_KEYS if (texts := listed(value.get(key)))), [])
-
-
-def _parts(value: dict[str, Any], question: str) -> list[str]:
-    texts = [unquoted(unmarked(found)[0]) for found in _listed(value)]
-    return distinct_queries(part for part in texts if fault_of_query(part, question) is None)
+def _parts(value: dict[str, Any], said: str) -> list[str]:
+    return distinct_queries(
+        unquoted(unmarked(found)[0], said) for found in named_list(value, _LISTS)
+    )
 
 
 def split_questions(question: str, *, max_questions: int = 4) -> list[str]:

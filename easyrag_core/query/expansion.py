@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_query, longest_query
+from easyrag_core.query._json_queries import listed, spread
+from easyrag_core.query._json_text import json_start, whole_json
 from easyrag_core.query._reply import (
     fenced,
     is_heading,
@@ -24,25 +26,29 @@ from easyrag_core.query.history import text_key
 from easyrag_core.query.prompts import quoted, templates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from easyrag_core.events import EventHandler
     from easyrag_core.query._schemas import JSONSchema
     from easyrag_core.query._scripts import Language
     from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
-__all__ = ["MultiQueryPrompt", "distinct_queries", "listed", "parse_queries", "texts_in"]
+__all__ = ["MultiQueryPrompt", "distinct_queries", "parse_queries", "texts_in"]
 
-_TEXT_KEYS: Final = (
-    *("query", "question", "text", "q", "sub_question", "content"),
-    *("查询", "问题", "子问题"),
+# What is said to the user about the queries; only lines without a mark are taken for it.
+_OURS: Final = (
+    r"(?:quer(?:y|ies)|questions?|alternatives?|variations?|variants?|versions?|rephras\w+)"
 )
+_OURS_ZH: Final = r"(?:问法|查询|问题|问句|检索|改写|变体|表述|版本|内容|信息|回答)"
 _CLOSING: Final = re.compile(
-    r"(?:(?:i )?hope (?:this|these|that)|let me know|feel free|note\b|explanation"
-    r"|these (?:quer|question|alternat|vari)|each (?:of|query|question)"
-    r"|希望|如果(?:您|你)|以上|这些|请告诉我|注[:：]|说明[:：])",
+    rf"(?:(?:i )?hope (?:this|these|that)|let me know|feel free|(?:note|explanation)s?\s*[:：,]"
+    rf"|note that|these {_OURS}\b|each (?:of (?:these|the|my) )?{_OURS}\b|each of them\b"
+    rf"|希望(?:以上|上述|这些|能(?:够)?帮|对(?:您|你)有)|以上(?:就?是|为|这?[几一二三四五六七八九十\d]+[个种条]|都|均|{_OURS_ZH})"
+    rf"|这(?:些|[几一二三四五六七八九十\d]+[个种条]){_OURS_ZH}|请告诉我|[注说][:：]|(?:说明|注意|备注)[:：]"
+    r"|如果(?:您|你).{0,60}(?:请?(?:随时|告诉|告知|联系|欢迎)|请(?:提|让|说|直接)|我可以|我会))",
     re.IGNORECASE,
 )
+_ASKS_AT_THE_END: Final = re.compile(r"[?？][\s\"”’'）)]*\Z")
 _LONGEST_LINE: Final = 10_000
 _REMARKS: Final = re.compile(
     r"(?:\*\*)?(?:explanations?|notes?|reason(?:ing)?|rationale|解释|说明|备注|理由)(?:\*\*)?\s*[:：]",
@@ -63,9 +69,6 @@ _ANGLE: Final = re.compile(
 )
 _LETTERED: Final = re.compile(r"[A-Ha-h]\.\s+")
 _TABLE_RULE: Final = re.compile(r"\|[\s:|-]+\|")
-_JSON_BEGINS: Final = re.compile(r"\s*(?:\[\s*[\"{\[]|\{\s*\")")
-_JSON_TEXT: Final = re.compile(r"[\[,]\s*(\"(?:[^\"\\\n]|\\.){1,2000}\")")
-_NUMBERED_KEY: Final = re.compile(r".{0,40}\d\s*")
 
 
 class MultiQueryPrompt:
@@ -189,27 +192,41 @@ def texts_in(reply: str, query: str) -> list[str]:
     >>> texts_in('["What is A?", "How is A?"]', "A"), texts_in("Sure:\n- what is A", "A")
     (['What is A?', 'How is A?'], ['what is A'])
     """
-    visible = visible_text(reply)
-    value = read_json(visible, lambda found: bool(listed(found)))
-    if value is not None:
-        return [unquoted(unmarked(found)[0]) for found in listed(value)]
+    visible = visible_text(reply, query)
     inside = fenced(visible)
-    if _JSON_BEGINS.match(inside):
-        # Cut off in the middle: what was written out is good.
-        found = read_json(f"[{','.join(_JSON_TEXT.findall(inside))}]", bool)
-        return listed(found)
+    start = json_start(inside)
+    if start is not None and (value := whole_json(inside[start:])) is not None:
+        # Its lines are not read: brackets and keys are no queries.
+        return _plain(listed(value) or spread(value), query)
+    value = read_json(visible, lambda found: bool(listed(found)), nested=False)
+    if value is not None:
+        return _plain(listed(value), query)
     lines = _lines(inside)
     # A line that is far too long is an essay; its marks are not worth looking for.
     longest = 2 * longest_query(query)
     read = [unmarked(_ANGLE.sub(r"\1", line)) for line in lines if len(line) <= longest]
+    # A mark on a line of its own stands for the line below.
+    above = [("", False), *read]
+    read = [
+        (line, marked or over == ("", True))
+        for over, (line, marked) in zip(above, read, strict=False)
+    ]
     if any(marked for _, marked in read):
         read = [(line, marked) for line, marked in read if marked]
-    texts = [_bare(line) for line, _ in read if not _CLOSING.match(line)]
+    texts = [_bare(line, query) for line, marked in read if marked or not _closes(line)]
     return [bare for bare in texts if bare and bare[-1] not in ":："]
 
 
-def _bare(line: str) -> str:
-    return unquoted(unlabelled(line).rstrip(";；,，、 "))
+def _closes(line: str) -> bool:
+    return _CLOSING.match(line) is not None and not _ASKS_AT_THE_END.search(line)
+
+
+def _plain(texts: Iterable[str], query: str) -> list[str]:
+    return [unquoted(unmarked(found)[0], query) for found in texts]
+
+
+def _bare(line: str, query: str) -> str:
+    return unquoted(unlabelled(line).rstrip(";；,，、 "), query)
 
 
 def _lines(inside: str) -> list[str]:
@@ -247,31 +264,3 @@ def _parted(line: str) -> list[str]:
         return _QUOTED.findall(rest)
     parts = _INLINE.split(rest) if _FIRST.match(rest) else []
     return parts if len(parts) > 1 else [line]
-
-
-def _values(value: Any) -> list[Any]:
-    """A list itself, or the texts that an object numbers: `{"query1": …, "query2": …}`."""
-    if isinstance(value, dict):
-        numbered = [key for key in value if _NUMBERED_KEY.fullmatch(key)]
-        return [value[key] for key in numbered if isinstance(value[key], str)]
-    return value if isinstance(value, list) else []
-
-
-def listed(value: Any, *, keys: Sequence[str] = _TEXT_KEYS) -> list[str]:
-    """Return the texts of a JSON list, or of the first list in an object; else none.
-
-    >>> listed({"queries": [{"query": "a"}, "b", 3]})
-    ['a', 'b']
-    """
-    if isinstance(value, dict):
-        lists = [_values(found) for found in value.values()]
-        return next((texts for found in lists if (texts := listed(found))), _values(value))
-    if not isinstance(value, list):
-        return []
-    texts = []
-    for item in value:
-        if isinstance(item, dict):
-            texts += [item[key] for key in keys if isinstance(item.get(key), str)][:1]
-        elif isinstance(item, str):
-            texts.append(item)
-    return [found.strip() for found in texts if found.strip()]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import InvalidParameterError
-from easyrag_core.filters import ExtractedConditions, FilterPolicy
+from easyrag_core.filters import DroppedCondition, ExtractedConditions, FilterPolicy
+from easyrag_core.query._condition_groups import drawn_conditions, is_joined_otherwise
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._reply import read_json, visible_text
 from easyrag_core.query._schemas import array_of, object_of, text
@@ -15,6 +17,8 @@ from easyrag_core.query._wording import EXTRACT
 from easyrag_core.query.prompts import quoted, templates_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from easyrag_core.events import EventHandler
     from easyrag_core.filters import FilterField
     from easyrag_core.query._schemas import JSONSchema
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from easyrag_core.query.prompts import Message, PromptTemplate, TemplateChoice
 
 __all__ = ["FilterExtractionPrompt", "parse_filters"]
+
+_JOINED: Final = "negated or one of several in the prose"
 
 
 class FilterExtractionPrompt:
@@ -112,6 +118,9 @@ def parse_filters(
 ) -> ExtractedConditions:
     """Read conditions from a model's reply; whatever the schema does not allow is dropped.
 
+    All conditions hold together: one that stands in a negation, among alternatives or in a group
+    of unknown meaning is dropped, as it would say something else alone.
+
     Args:
         reply: The model's text, with a list of conditions or an object that holds it.
         policy: Whose business schema counts.
@@ -130,28 +139,24 @@ def parse_filters(
     >>> parse_filters(reply, policy).conditions
     (Condition(field='year', operator='gte', value=2020),)
     """
-    value = read_json(visible_text(reply), lambda found: _drawn(found) is not None)
-    drawn = _drawn(value)
+    visible = visible_text(reply)
+    value = read_json(visible, lambda found: drawn_conditions(found) is not None, nested=False)
+    drawn = drawn_conditions(value)
     if drawn is None:
         report_degradation("filters", "no JSON", raw=reply, on_event=on_event, strict=strict)
         return ExtractedConditions()
-    extracted = policy.check(drawn)
+    extracted = _checked(drawn, policy, joined=_JOINED if is_joined_otherwise(visible) else "")
     if extracted.dropped:
         reasons = ", ".join(dict.fromkeys(dropped.reason for dropped in extracted.dropped))
         report_degradation("filters", reasons, raw=reply, on_event=on_event, strict=strict)
     return extracted
 
 
-def _drawn(value: Any) -> list[Any] | None:
-    if isinstance(value, list):
-        # A list of numbers is a citation, not a list of conditions.
-        return value if all(isinstance(one, dict) for one in value) else None
-    if not isinstance(value, dict):
-        return None
-    for key in ("conditions", "filters", "filter", "条件"):
-        found = value.get(key)
-        if isinstance(found, list):
-            return found
-        if isinstance(found, dict):
-            return [found]
-    return [value] if {"field", "value"} <= value.keys() else None
+def _checked(
+    drawn: Sequence[tuple[Any, str]], policy: FilterPolicy, *, joined: str
+) -> ExtractedConditions:
+    """Check what simply holds; what stands in another group would mean something else alone."""
+    reasons = [(raw, why or joined) for raw, why in drawn]
+    extracted = policy.check(raw for raw, why in reasons if not why)
+    grouped = tuple(DroppedCondition(raw, why) for raw, why in reasons if why)
+    return replace(extracted, dropped=(*extracted.dropped, *grouped))

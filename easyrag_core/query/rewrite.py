@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from easyrag_core.errors import InvalidParameterError, check_count
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_rewrite
+from easyrag_core.query._json_queries import named_text, only_text
+from easyrag_core.query._json_text import holds_json, json_start, whole_json
 from easyrag_core.query._reply import (
     fenced,
     has_label,
@@ -23,7 +25,7 @@ from easyrag_core.query._schemas import object_of, text
 from easyrag_core.query._scripts import prompt_language
 from easyrag_core.query._small_talk import is_small_talk
 from easyrag_core.query._wording import REWRITE
-from easyrag_core.query.history import history_window
+from easyrag_core.query.history import history_window, text_key
 from easyrag_core.query.prompts import Message, message_lines, quoted, templates_of
 
 if TYPE_CHECKING:
@@ -36,22 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rewrite", "RewritePrompt", "needs_rewrite", "parse_rewrite", "query_in", "rewritten"]
 
-_KEYS: Final = (
-    "rewrite",
-    "rewritten",
-    "rewritten_query",
-    "rewritten_question",
-    "rewrittenQuery",
-    "standalone_question",
-    "standalone_query",
-    "query",
-    "question",
-    "search_query",
-    "改写",
-    "改写后的问题",
-    "问题",
-    "查询",
-)
 _REMARK: Final = re.compile(
     r"(?:\*\*)?[(（\[]?\s*(?:explanation|notes?|reason(?:ing)?|rationale|why|original|context"
     r"|changes?|解释|说明|注意?|备注|理由|原因|原问题|原始问题|改写(?:理由|说明|原因))\s*(?:\*\*)?\s*[:：]",
@@ -60,7 +46,7 @@ _REMARK: Final = re.compile(
 
 _REPLY: Final = re.compile(r"(?:answer|response|回答|答案?)\s*[:：]", re.IGNORECASE)
 # A remark behind the question's end; brackets before it belong to the question.
-_ASIDE: Final = re.compile(r"(?<=[?？])\s*[(（][^()（）]*[)）][\s.。]*\Z")
+_ASIDE: Final = re.compile(r"(?<=[?？])\s*[(（]([^()（）]*)[)）][\s.。]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +185,8 @@ def parse_rewrite(
 
     Reasoning, fences, quotes, labels, preambles and explanations are removed. What is empty, too
     long (over 4 times the longer of the question and 200 characters), in another script, a
-    refusal, an answer, a copy of what was said before, or about something else is not used.
+    refusal, an answer, a copy of what was said before, JSON that names no query, or about
+    something else is not used.
 
     Args:
         reply: The model's text.
@@ -219,7 +206,8 @@ def parse_rewrite(
     >>> parse_rewrite("", "Its price?")
     Rewrite(query='Its price?', reason='empty')
     """
-    query = query_in(reply)
+    said = "\n".join([question, *(message.content for message in history)])
+    query = query_in(reply, said)
     reason = fault_of_rewrite(query, question, history)
     if reason is None:
         return Rewrite(query)
@@ -234,30 +222,52 @@ def rewritten(value: Any) -> str | None:
     ('Redis price', None)
     """
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
-        return value[0].strip()
-    if isinstance(value, dict):
-        for key in _KEYS:
-            if isinstance(found := value.get(key), str):
-                return found.strip()
-    return None
+        return " ".join(value[0].split())
+    return named_text(value)
 
 
-def query_in(reply: str) -> str:
+def query_in(reply: str, said: str = "") -> str:
     r"""Return the one query in a reply, without what stands around it.
+
+    Args:
+        reply: The model's text.
+        said: Question and history: JSON that the user asks about is no wrapper of a query, and
+            what was said in brackets is no remark.
+
+    Returns:
+        One line; JSON itself when it names no query.
 
     >>> query_in("Standalone question: Redis price\n\nThis keeps the topic.")
     'Redis price'
     """
-    visible = visible_text(reply)
-    value = read_json(visible, lambda found: rewritten(found) is not None)
-    if value is not None:
-        return rewritten(value) or ""
-    lines = [line.strip() for line in fenced(visible).splitlines()]
+    visible = visible_text(reply, said)
+    inside = fenced(visible)
+    if (query := _json_query(visible, inside, said)) is not None:
+        return query
+    lines = [line.strip() for line in inside.splitlines()]
     lines = [line for line in lines if not is_heading(line)] or lines
     labelled = next((at for at, line in enumerate(lines) if has_label(line)), 0)
     paragraph = _first_paragraph(lines[labelled:])
-    query = unquoted(unmarked(unquoted(paragraph))[0])
-    return _ASIDE.sub("", query)
+    query = unquoted(unmarked(unquoted(paragraph, said))[0], said)
+    aside = _ASIDE.search(query)
+    if aside is None or ((key := text_key(aside[1])) and key in text_key(said)):
+        # What the user put in brackets narrows the question.
+        return query
+    return query[: aside.start()]
+
+
+def _json_query(visible: str, inside: str, said: str) -> str | None:
+    """Return what JSON names as the query, or the JSON itself when it names none."""
+    start = json_start(inside)
+    if start is not None and holds_json(inside[start:], said):
+        value = whole_json(inside[start:])
+        query = rewritten(value)
+        if query is None and (query := only_text(value)) is None and value is not None:
+            query = inside[start:]
+        return query
+    if holds_json(said):
+        return None
+    return rewritten(read_json(visible, lambda found: rewritten(found) is not None, nested=False))
 
 
 def _first_paragraph(lines: Sequence[str]) -> str:

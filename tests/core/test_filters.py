@@ -352,6 +352,79 @@ def test_conditions_are_read_from_a_reply(reply, count):
     assert heard == []
 
 
+YEAR = '{"field": "year", "operator": "eq", "value": 2020}'
+KIND = '{"field": "kind", "operator": "eq", "value": "Law"}'
+REVERSED = [
+    *(
+        f'{{"{key}": {YEAR}}}'
+        for key in ("not", "must_not", "exclude", "nor", "$not", "NOT", "排除", "非")
+    ),
+    *(
+        f'{{"{key}": [{YEAR}]}}'
+        for key in ("mustNot", "none_of", "excluded", "except", "不包含", "不是")
+    ),
+    *(
+        f'{{"{key}": [{YEAR}, {KIND}]}}'
+        for key in ("or", "$or", "should", "any", "any_of", "或", "或者")
+    ),
+    f'{{"conditions": [{{"not": {YEAR}}}]}}',
+    f'{{"conditions": {{"must_not": [{YEAR}]}}}}',
+    f'{{"filters": [{YEAR}, {KIND}], "condition": "or"}}',
+    f'{{"operator": "or", "arguments": [{YEAR}, {KIND}]}}',
+    f'{{"operator": "not", "condition": {YEAR}}}',
+    f'{{"逻辑": "或", "条件": [{YEAR}, {KIND}]}}',
+    f'{{"bool": {{"must_not": {YEAR}}}}}',
+    f'{{"and": [{{"or": [{YEAR}, {KIND}]}}]}}',
+    f'{{"not": {{"conditions": [{YEAR}]}}}}',
+    f'{{"not": {{"not": {YEAR}}}}}',
+    f'{{"whatever": {{"x": {YEAR}}}}}',
+    YEAR[:-1] + ', "negate": true}',
+    YEAR[:-1] + ', "not": "true"}',
+    YEAR[:-1] + ', "排除": true}',
+    f'{YEAR[:-1]}, "or": [{KIND}]}}',
+    f"NOT {YEAR}",
+    f"Exclude: [{YEAR}]",
+    f"排除：{YEAR}",
+    f"{YEAR} OR {KIND}",
+    f"not({YEAR})",
+]
+
+
+@pytest.mark.parametrize("reply", REVERSED)
+def test_no_condition_is_taken_out_of_its_group(reply):
+    """What is negated or one of several would mean the opposite, or more, alone: it is dropped."""
+    heard = []
+    drawn = parse_filters(reply, POLICY, on_event=heard.append)
+    assert drawn.conditions == ()
+    assert drawn.dropped
+    assert [event.name for event in heard] == ["easyrag.query.filters"]
+    with pytest.raises(OutputParseError):
+        parse_filters(reply, POLICY, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("reply", "dropped"),
+    [
+        (f'{{"and": [{YEAR}, {KIND}]}}', 0),
+        (f'{{"must": [{YEAR}, {KIND}]}}', 0),
+        (f'{{"$and": [{YEAR}, {{"all": [{KIND}]}}]}}', 0),
+        (f'{{"filters": [{YEAR}, {KIND}], "condition": "and"}}', 0),
+        (f'{{"operator": "and", "arguments": [{YEAR}, {KIND}]}}', 0),
+        (f'{{"且": [{YEAR}, {KIND}]}}', 0),
+        (f'{{"result": {{"conditions": [{YEAR}, {KIND}]}}, "reasoning": ["a"]}}', 0),
+        (f'{{"conditions": [{YEAR[:-1]}, "negate": false}}, {KIND}], "exclude": []}}', 0),
+        (f'{{"must": [{YEAR}, {KIND}], "must_not": [{YEAR}]}}', 1),
+        (f'{{"conditions": [{YEAR}, {KIND}, {{"or": [{YEAR}, {KIND}]}}]}}', 2),
+        (f'{{"conditions": [{YEAR}, {KIND}], "排除": [{KIND}]}}', 1),
+    ],
+)
+def test_what_must_hold_together_is_kept(reply, dropped):
+    """Groups of any depth, with others beside them that are dropped."""
+    drawn = parse_filters(reply, POLICY)
+    assert [condition.field for condition in drawn.conditions] == ["year", "kind"]
+    assert len(drawn.dropped) == dropped
+
+
 @pytest.mark.parametrize(
     "reply", ["", "no conditions", "[1, 2]", "<think>[]", '{"conditions": "x"}']
 )

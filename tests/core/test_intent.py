@@ -113,6 +113,17 @@ def _deep(levels):
             ),
             "cycle",
         ),
+        (lambda: IntentTree.from_rows([{"id": ["a"], "name": "x"}]), "id=.*give a text"),
+        (lambda: IntentTree.from_rows([{"id": {"a": 1}, "name": "x"}]), "id=.*give a text"),
+        (lambda: IntentTree.from_rows([{"id": None, "name": "x"}]), "id=.*give a text"),
+        (
+            lambda: IntentTree.from_rows([{"id": "a", "name": "x", "parent_id": ["b"]}]),
+            "parent_id=.*give a text",
+        ),
+        (
+            lambda: IntentTree.from_rows([{"id": "a", "name": "x", "parent_id": {"b": 1}}]),
+            "parent_id=.*give a text",
+        ),
         (lambda: IntentTree.from_dicts([{"id": "a"}]), "id, name"),
         (lambda: IntentTree.from_dicts([{"id": "a", "name": "A", "exmaples": []}]), "examples"),
         (lambda: IntentTree.from_dicts([{"id": "a", "name": "A", "children": "b"}]), "list"),
@@ -299,6 +310,25 @@ def test_two_topics_of_one_collection_are_one_target():
     assert [node.id for node in decided(leave=1, pay=0.5).targets] == ["leave", "pay"]
 
 
+@pytest.mark.parametrize("id_", ["score", "confidence", "probability", "得分", "question", "q"])
+def test_a_leaf_may_be_called_as_a_key_of_the_reply(id_):
+    """It is matched by its id, not by every score, and by a mapping of scores."""
+    tree = IntentTree([IntentNode(id_, "Odd"), IntentNode("vpn", "VPN")])
+    key = id_ if id_ not in ("question", "q") else "score"
+    for row in ({"question": 1, "id": "vpn", key: 0.9}, {"q": 1, "id": "vpn", key: 0.9}):
+        decision = parse_intents(json.dumps([row]), tree, ["?"])[0]
+        assert [(match.node.id, match.score) for match in decision.matches] == [("vpn", 0.9)]
+    decision = parse_intents(json.dumps([{"id": id_, "score": 0.9}]), tree, ["?"])[0]
+    assert [match.node.id for match in decision.matches] == [id_]
+
+
+def test_a_mapping_of_scores_may_hold_such_a_leaf():
+    """Without an id beside it, the key is the leaf."""
+    tree = IntentTree([IntentNode("score", "Odd"), IntentNode("vpn", "VPN")])
+    decision = parse_intents('{"score": 0.9, "vpn": 0.4}', tree, ["?"])[0]
+    assert [match.node.id for match in decision.matches] == ["score", "vpn"]
+
+
 def test_options_are_at_most_six():
     """Of ten equal topics six are shown."""
     tree = IntentTree([IntentNode(str(at), f"Topic {at}") for at in range(10)])
@@ -401,6 +431,93 @@ def test_an_answer_chooses_several_or_none(reply, chosen):
 def test_a_question_of_its_own_is_no_answer(reply):
     """Nor is a number that no option has."""
     assert ASKED.read(reply) is None
+
+
+TRIP = Clarification(
+    "x?",
+    (
+        IntentOption("b", "Finance / Booking"),
+        IntentOption("t", "HR / Travel"),
+        IntentOption("z", "人事 / 出差"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *("not travel", "anything but travel", "no travel", "isn't travel", "never travel"),
+        *("except travel", "travel? no", "Not Booking", "don't mean travel", "travel, not booking"),
+        *("without booking", "travel isn't it", "other than travel", "not the travel one"),
+        *(
+            "不是出差",
+            "除了出差",
+            "不要出差",
+            "非出差",
+            "别选出差",
+            "出差除外",
+            "出差以外的",
+            "没出差",
+            "不想问出差",
+        ),
+        *(
+            "ok",
+            "in",
+            "on",
+            "king",
+            "book",
+            "ravel",
+            "avel",
+            "not",
+            "is",
+            "fin",
+            "OK.",
+            "好",
+            "是的",
+        ),
+        *("Who approves travel", "cancel travel", "how travel works", "book travel", "Travel how"),
+        *(
+            "谁审批出差",
+            "取消出差",
+            "出差怎么报销",
+            "出差吗",
+            "如何出差",
+            "出差还是订票",
+            "申请出差",
+            "出差多少天",
+        ),
+    ],
+)
+def test_a_name_that_is_negated_asked_about_or_hidden_is_no_answer(reply):
+    """Nor are letters inside a name, or words that say nothing."""
+    assert TRIP.read(reply) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "chosen"),
+    [
+        *((text, "t") for text in ("travel", "I mean travel", "Travel please", "the travel one")),
+        *((text, "t") for text in ("it's about travel", "HR", "hr travel", "travel expenses")),
+        *((text, "t") for text in ("No, travel", "probably travel", "travel, thanks", "HR/Travel")),
+        *((text, "b") for text in ("finance", "booking", "the booking", "booking I think")),
+        *(
+            (text, "z")
+            for text in (
+                "出差",
+                "出差吧",
+                "我问的是出差",
+                "应该是出差",
+                "出差相关的",
+                "人事",
+                "出差报销",
+            )
+        ),
+        *((text, "z") for text in ("关于出差的问题", "不是，出差", "就出差", "选出差")),
+    ],
+)
+def test_a_name_among_words_that_only_choose_is_an_answer(reply, chosen):
+    """Fillers before and after, the words of the path, one word more behind it."""
+    assert TRIP.read(reply) == (chosen,)
 
 
 def test_a_clarification_goes_over_a_turn():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -101,6 +102,33 @@ def test_a_rejected_rewrite_keeps_good_parts():
     assert (read.rewrite, read.reason) == ("What is Redis? And Kafka?", "drift")
 
 
+@pytest.mark.parametrize(("question", "reply", "parts"), decompositions.REJECTED)
+def test_the_parts_of_a_rejected_rewrite_are_checked(question, reply, parts):
+    """Parts about something else are not searched, whatever they come with."""
+    heard = []
+    read = parse_decomposition(reply, question, on_event=heard.append)
+    assert (read.rewrite, read.questions, read.reason) == (question, parts, "drift")
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(("question", "reply", "parts"), decompositions.IN_A_TALK)
+def test_parts_are_checked_against_the_conversation(question, reply, parts):
+    """A part may use what the rewrite brought in, and is no copy of what was said before."""
+    read = parse_decomposition(reply, question, history=history_of(question))
+    assert (read.rewrite, read.questions) == ("Redis 支持哪些类型？怎么备份？", parts)
+
+
+def test_a_part_that_is_not_used_is_told():
+    """An event names what is wrong with it; strict raises."""
+    heard = []
+    question = "What are Redis and Kafka?"
+    reply = '{"rewrite": "What are Redis and Kafka?", "questions": ["Best pizza", "Kafka?"]}'
+    assert parse_decomposition(reply, question, on_event=heard.append).questions == (question,)
+    assert [event.attributes["easyrag.query.reason"] for event in heard] == ["drift"]
+    with pytest.raises(OutputParseError):
+        parse_decomposition(reply, question, strict=True)
+
+
 @given(reply=nasty_texts(), question=nasty_texts(max_fragments=3), count=st.integers(1, 5))
 def test_any_reply_gives_something_to_search(reply, question, count):
     """No text raises; the question is always first, never more than asked, nothing twice."""
@@ -141,6 +169,16 @@ HOSTILE = [
     "①②" * 5_000,
     "“a”、" * 2_500,
     "[" + "9" * 9_000 + "]",
+    "[INST]" * 1_600,
+    "<|im_start|>" * 800,
+    "【思考】" * 2_500,
+    "{“" * 5_000,
+    '{"a":' * 2_000,
+    "/*" * 5_000,
+    '["a",' * 2_000,
+    "{a:" * 3_300,
+    "[" * 900 + '"a"' + "]" * 900,
+    '{"query":' * 900 + '"a"' + "}" * 900,
     "\n" * 10_000,
 ]
 
@@ -170,6 +208,11 @@ LONG_RUNS = [
     "question" + BLANK + "#" + BLANK + "x",
     "第" + BLANK + "问题" + BLANK + "x",
     "1" + BLANK + "x",
+    '{"a"' + BLANK + "x",
+    "{" + BLANK + "x",
+    "：" + BLANK + "x",
+    "<|im_start|>" + BLANK + "x",
+    "assistant" + BLANK + "x",
 ]
 
 
@@ -209,6 +252,31 @@ def test_half_a_character_is_not_searched(half):
     assert (parted.rewrite, parted.questions) == ("Redis price?", ("Redis price?",))
     whole = parse_rewrite('{"rewrite": "Redis \\ud83d\\ude00 price?"}', "Redis price?")
     assert whole.query == "Redis \U0001f600 price?"
+
+
+def test_a_tag_that_is_asked_about_is_text():
+    """Inside a line, never closed, and in the question; else it opens a block of reasoning."""
+    query, line = "What does <think> do?", "What does <think> do in HTML?"
+    assert parse_queries(f"1. {line}\n2. HTML tags", query) == [query, line, "HTML tags"]
+    assert parse_queries(f"<think>1. no</think>\n1. {line}", query) == [query, line]
+    assert parse_queries(f"<think>\n1. {line}", query) == [query]
+    assert parse_rewrite(line, query).query == line
+    assert parse_rewrite(f"<think>{query}", query).reason == "empty"
+    assert parse_rewrite(f"So <think>he means {query}", "Which?").query != query
+    reply = json.dumps({"rewrite": line, "questions": [line]})
+    assert parse_decomposition(reply, query).rewrite == line
+
+
+def test_brackets_of_the_question_stay():
+    """A year behind a title in quotes is no remark when the user wrote it."""
+    query = 'Who wrote "Attention Is All You Need" (2017)?'
+    title = '"Attention Is All You Need" (2017)'
+    assert parse_queries(f"1. {title}\n2. {title} (the paper)", query)[1] == title
+    assert parse_queries(json.dumps([title]), query) == [query, title]
+    assert parse_queries(f"1. {title} authors", "Attention?")[1] == f"{title} authors"
+    reply = json.dumps({"rewrite": query, "questions": [title, query]})
+    assert parse_decomposition(reply, query).questions == (title, query)
+    assert unquoted('"Redis price" (rewritten)') == "Redis price"
 
 
 def test_the_first_json_of_the_shape_is_taken():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from easyrag_core.errors import InvalidParameterError
 from easyrag_core.query._scripts import prompt_language
+from easyrag_core.query.intent._naming import is_part_of, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,7 +53,6 @@ _AND: Final = re.compile(
     r"(?<!\s)\s*+(?:[,，、;；/&+]|\band\b|和|与|跟|以及|还有)\s*|(?<=\d)\s+(?=\d)"
 )
 _LAST_ZH: Final = {"最后一个": -1, "最后一项": -1, "后者": -1, "前者": 1, "最后": -1}
-_MORE_THAN_A_NAME: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +128,20 @@ class Clarification:
         return tuple(chosen) or None
 
     def _named(self, plain: str, *, exactly: bool) -> tuple[str, ...] | None:
-        names = {option.id: _names(option.label) for option in self.options}
+        labels = {option.id: _names(option.label) for option in self.options}
         if exactly:
-            found = [id_ for id_, known in names.items() if plain in known]
+            found = [id_ for id_, known in labels.items() if plain in known]
         elif "?" in plain:
             # A name inside a question is what the question is about.
             found = []
         else:
-            found = [id_ for id_, known in names.items() if any(_is_in(n, plain) for n in known)]
-            if not found and len(plain) > 1:
-                found = [id_ for id_, known in names.items() if any(plain in n for n in known)]
+            found = [
+                id_
+                for id_, known in labels.items()
+                if any(names(n, plain, known[0]) for n in known)
+            ]
+            if not found:
+                found = [id_ for id_, known in labels.items() if is_part_of(plain, known[0])]
         return (found[0],) if len(found) == 1 else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,10 +175,6 @@ def _names(label: str) -> tuple[str, ...]:
     """The whole path of names, and the last alone."""
     plain = unicodedata.normalize("NFKC", label).casefold().strip()
     return plain, plain.rsplit(" / ", maxsplit=1)[-1]
-
-
-def _is_in(name: str, reply: str) -> bool:
-    return name in reply and len(reply) <= len(name) + _MORE_THAN_A_NAME
 
 
 def _parts(plain: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ IntentOutcome: TypeAlias = Literal["route", "judge", "ask", "abstain"]
 
 _ID_KEYS: Final = ("id", "intent_id", "intent", "topic", "topic_id", "node_id", "主题")
 _SCORE_KEYS: Final = ("score", "confidence", "probability", "分数", "得分")
+_PLACE_KEYS: Final = ("question", "q")
 _LIST_KEYS: Final = ("intents", "results", "topics", "matches", "结果")
 _PERCENT: Final = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*%\s*")
 
@@ -200,7 +201,8 @@ def _scored(
             yield from _scored(one, leaves, at, depth)
     if not isinstance(value, dict) or depth > 2:
         return
-    number = str(value.get("question", value.get("q"))).strip()
+    placed = next((value[key] for key in _PLACE_KEYS if key in value), None)
+    number = str(placed).strip()
     at = int(number) if number.isdecimal() and len(number) < 4 else at
     id_ = _id(value)
     score = _score(next((value[key] for key in _SCORE_KEYS if key in value), None))
@@ -209,8 +211,10 @@ def _scored(
     for key in _LIST_KEYS:
         if isinstance(value.get(key), list):
             yield from _scored(value[key], leaves, at, depth + 1)
+    # Beside an id or a question's number a score is the one of that, whatever leaves are called.
+    taken = _ID_KEYS if id_ is None and placed is None else (*_ID_KEYS, *_SCORE_KEYS, *_PLACE_KEYS)
     for key, given in value.items():
-        if key in leaves and key not in _ID_KEYS and (score := _score(given)) is not None:
+        if key in leaves and key not in taken and (score := _score(given)) is not None:
             yield at, key, score
 
 

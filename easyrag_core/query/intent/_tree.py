@@ -275,10 +275,14 @@ def _from_rows(rows: list[Any]) -> list[IntentNode]:
     for row in rows:
         if not isinstance(row, Mapping) or "id" not in row or "children" in row:
             raise InvalidParameterError("rows", row, "give mappings with id and without children")
-        if row["id"] in ids:
-            raise InvalidParameterError("id", row["id"], "give every node an id of its own")
-        ids.add(row["id"])
-        below.setdefault(row.get(_PARENT) or None, []).append(row)
+        id_, parent = row["id"], row.get(_PARENT) or None
+        for name, value in (("id", id_), (_PARENT, parent or id_)):
+            if not isinstance(value, str):
+                raise InvalidParameterError(name, value, "give a text")
+        if id_ in ids:
+            raise InvalidParameterError("id", id_, "give every node an id of its own")
+        ids.add(id_)
+        below.setdefault(parent, []).append(row)
     if orphans := [parent for parent in below if parent is not None and parent not in ids]:
         raise InvalidParameterError(_PARENT, orphans, "give the id of another row, or None")
     built: list[str] = []

@@ -34,4 +34,73 @@ DECOMPOSED = [
         "Redis?",
         ("Redis?",),
     ),
+    (
+        '{"Rewrite": "Redis, Kafka?", "thoughts": ["Redis first"], "Sub-Questions": ["Redis?", "Kafka?"]}',
+        "Redis, Kafka?",
+        ("Redis?", "Kafka?"),
+    ),
+    (
+        '{"result": {"rewrite": "Redis, Kafka?", "questions": ["Redis?", "Kafka?"]}}',
+        "Redis, Kafka?",
+        ("Redis?", "Kafka?"),
+    ),
+    (
+        '{"rewrite": "Redis, Kafka?", "questions": ["What is Redis?", "Cheap hotels in Paris", "Kafka?"]}',
+        "Redis, Kafka?",
+        ("What is Redis?", "Kafka?"),
+    ),
+    (
+        '{"rewrite": "Redis? And Kafka?", "questions": ["Best pizza in Rome", "Cheap hotels in Paris"]}',
+        "Redis? And Kafka?",
+        ("Redis?", "And Kafka?"),
+    ),
+    (
+        '{"rewrite": "What are Redis and Kafka?", "questions": ["What is Redis?", "Best pizza in Rome"]}',
+        "What are Redis and Kafka?",
+        ("What are Redis and Kafka?",),
+    ),
+]
+
+REJECTED = [
+    (
+        "How do I reset my password and email?",
+        '{"rewrite":"Best pizza in Rome","questions":["Best pizza in Rome","Cheap hotels in Paris"]}',
+        ("How do I reset my password and email?",),
+    ),
+    (
+        "How do I reset my password? And my email?",
+        '{"rewrite":"Best pizza in Rome","questions":["Best pizza in Rome","Cheap hotels in Paris"]}',
+        ("How do I reset my password?", "And my email?"),
+    ),
+    (
+        "年假有几天？怎么申请？",
+        '{"rewrite":"北京今日气温","questions":["北京今日气温","上海美食推荐"]}',
+        ("年假有几天？", "怎么申请？"),
+    ),
+    (
+        "年假有几天？怎么申请？",
+        '{"rewrite":"北京今日气温","questions":["年假有几天？","年假怎么申请？","上海美食推荐"]}',
+        ("年假有几天？", "年假怎么申请？"),
+    ),
+]
+
+IN_A_TALK = [
+    (
+        "它支持哪些类型？怎么备份？",
+        '{"rewrite":"Redis 支持哪些类型？怎么备份？","questions":'
+        '["Redis 是一个基于内存的键值数据库，常用作缓存","上海美食推荐"]}',
+        ("Redis 支持哪些类型？", "怎么备份？"),
+    ),
+    (
+        "它支持哪些类型？怎么备份？",
+        '{"rewrite":"Redis 支持哪些类型？怎么备份？","questions":'
+        '["Redis 支持哪些类型？","如何备份 Redis？"]}',
+        ("Redis 支持哪些类型？", "如何备份 Redis？"),
+    ),
+    (
+        "它支持哪些类型？怎么备份？",
+        '{"rewrite":"Redis 支持哪些类型？怎么备份？","questions":'
+        '["Redis 是什么？","Redis 支持哪些类型？","如何备份 Redis？"]}',
+        ("Redis 支持哪些类型？", "如何备份 Redis？"),
+    ),
 ]
