@@ -145,7 +145,20 @@ PROGRAMMING: Final = (
 # in the words of Python and langchain-openai, and over what `json` cannot write for a caller.
 SENTENCES: Final[Mapping[str, FailureKind]] = {
     "unexpected keyword argument": "programming",
+    # A gateway that is down often answers 200 with something else: `null`, an empty list, a text.
+    "'NoneType' object": "malformed",
+    "of type 'NoneType'": "malformed",
+    "list index out of range": "malformed",
+    "string indices must be": "malformed",
+    "codec can't decode": "malformed",
+    "has no attribute 'choices'": "malformed",
+    "has no attribute 'delta'": "malformed",
+    "has no attribute 'get'": "malformed",
+    "has no attribute 'message'": "malformed",
+    "has no attribute 'model_dump'": "malformed",
     "'choices'": "malformed",
+    "'delta'": "malformed",
+    "'message'": "malformed",
     "Unexpected response type": "malformed",
     "Circular reference detected": "programming",
     "not JSON compliant": "programming",

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["given_back", "set_aside"]
+__all__ = ["Places", "given_back", "set_aside"]
+
+Places: TypeAlias = Mapping[
+    tuple[str, str], Callable[[Mapping[str, Any], BaseException], BaseException | None]
+]
+"""The functions by which a framework calls the caller's code, as pairs of module and name. For
+each, from the names in it and an error that came through it to the failure of the model that the
+error stands for; `None` where the error is the caller's own."""
 
 
 class _Aside(BaseException):
@@ -21,22 +29,22 @@ class _Aside(BaseException):
 
 
 @contextmanager
-def set_aside(places: Collection[tuple[str, str]]) -> Iterator[None]:
+def set_aside(places: Places) -> Iterator[None]:
     """Set errors aside that come from the caller's own code; for use inside a candidate's call.
 
     The router hands them on at once: it frees the place, counts the call as cancelled, and asks
     nobody else. `given_back` around the router makes them what they were. Where a stream is
-    left nobody waits for its errors, and they stay as they are.
+    left nobody waits for its errors, and they stay as they are. Where an error stands for a
+    failure of the model that the caller's code was told of, the failure is what is raised.
 
     Args:
-        places: The functions by which a framework calls the caller's code, as pairs of module
-            and name: an error that came through one of them is the caller's.
+        places: An error that came through one of them is the caller's.
 
     >>> from easyrag_core import ModelCandidate, ModelRouter
     >>> def handler():
     ...     raise PermissionError("budget exceeded")
     >>> def ask(candidate):
-    ...     with set_aside({(__name__, "handler")}):
+    ...     with set_aside({(__name__, "handler"): lambda names, error: None}):
     ...         handler()
     >>> router = ModelRouter([ModelCandidate("a", None), ModelCandidate("b", None)])
     >>> with given_back():
@@ -49,9 +57,12 @@ def set_aside(places: Collection[tuple[str, str]]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if _is_leaving(error) or not _came_through(error, places):
+        failure = _failure_behind(error, places)
+        if failure is error or _is_leaving(error):
             raise
-        raise _Aside(error) from error
+        if failure is None:
+            raise _Aside(error) from error
+        raise failure from failure.__cause__
 
 
 @contextmanager
@@ -60,7 +71,7 @@ def given_back() -> Iterator[None]:
 
     >>> def handler():
     ...     raise PermissionError("budget exceeded")
-    >>> with given_back(), set_aside({(__name__, "handler")}):
+    >>> with given_back(), set_aside({(__name__, "handler"): lambda names, error: None}):
     ...     handler()
     Traceback (most recent call last):
     PermissionError: budget exceeded
@@ -75,13 +86,36 @@ def given_back() -> Iterator[None]:
             error.__context__ = context
 
 
-def _came_through(error: Exception, places: Collection[tuple[str, str]]) -> bool:
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    return any((each.f_globals.get("__name__"), each.f_code.co_name) in places for each in frames)
+def _failure_behind(error: BaseException, places: Places) -> BaseException | None:
+    """Return the model's failure that an error is, or was made of; `None` for the caller's own."""
+    seen: set[int] = set()
+    while id(error) not in seen:
+        seen.add(id(error))
+        reported = _reported(error, places)
+        if not reported:
+            return error
+        if (last := reported[-1]) is None or None in reported:
+            return None
+        error = last
+    return error
+
+
+def _reported(error: BaseException, places: Places) -> list[BaseException | None]:
+    """Return what was told to the caller's code wherever an error came through it."""
+    reported = []
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        told = places.get((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
+        if told is not None:
+            reported.append(told(frame.f_locals, error))
+    return reported
 
 
 def _is_leaving(error: BaseException) -> bool:
+    seen: set[int] = set()
     before = error.__context__
-    while before is not None and not isinstance(before, GeneratorExit):
+    while before is not None and id(before) not in seen:
+        if isinstance(before, GeneratorExit):
+            return True
+        seen.add(id(before))
         before = before.__context__
-    return before is not None
+    return False

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from easyrag_core import InvalidParameterError
-from easyrag_core.routing.aside import set_aside
+from easyrag_core.routing.aside import Places, set_aside
 from langchain_easyrag._given import is_listing
 from langchain_easyrag.chat_models._reading import as_chunk, sees_images
 
@@ -29,11 +29,21 @@ __all__ = ["BoundTools", "Request", "aclose", "given_wants", "wanted"]
 
 A = TypeVar("A", bound=AIMessage)
 
+
+def _failure_told(names: Mapping[str, Any], error: BaseException) -> BaseException | None:
+    """Return a failure that a handler was told of and raised again, heard or not.
+
+    Any other error that LangChain lets out of a handler was meant to be: it has `raise_error`.
+    """
+    told = names.get("args", ())
+    return error if any(each is error for each in told) else None
+
+
 # Where LangChain calls handlers: what one raises is for the caller, and no model's failure.
-_HANDLING: Final = frozenset(
-    ("langchain_core.callbacks.manager", name)
+_HANDLING: Final[Places] = {
+    ("langchain_core.callbacks.manager", name): _failure_told
     for name in ("handle_event", "_ahandle_event_for_handler")
-)
+}
 
 _END: Any = object()
 

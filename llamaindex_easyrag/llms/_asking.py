@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -11,7 +12,7 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.span import active_span_id
 
 from easyrag_core import StreamReset
-from easyrag_core.routing.aside import given_back, set_aside
+from easyrag_core.routing.aside import Places, given_back, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -33,11 +34,19 @@ __all__ = ["Asking"]
 
 A = TypeVar("A")
 
+
+def _failure_told(names: Mapping[str, Any], _: BaseException) -> BaseException | None:
+    """Return the failure that a handler was told of: LlamaIndex hears all that handlers raise."""
+    payload = names.get("payload")
+    failure = payload.get(EventPayload.EXCEPTION) if isinstance(payload, Mapping) else None
+    return failure if isinstance(failure, BaseException) else None
+
+
 # Where LlamaIndex calls handlers: what one raises is for the caller, and no model's failure.
-_HANDLING: Final = frozenset(
-    ("llama_index.core.callbacks.base", name)
+_HANDLING: Final[Places] = {
+    ("llama_index.core.callbacks.base", name): _failure_told
     for name in ("on_event_start", "on_event_end", "start_trace", "end_trace")
-)
+}
 
 
 @dataclass

@@ -145,7 +145,7 @@ class OwnError(TypeError):
         TypeError("create() got an unexpected keyword argument 'choices'"),
         AttributeError("'str' object has no attribute 'metadata'"),
         KeyError("topic"),
-        IndexError("list index out of range"),
+        IndexError("pop from empty list"),
         NameError("x"),
         AssertionError(),
         UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
@@ -195,6 +195,12 @@ def test_a_mistake_over_an_answer_is_the_answers():
         KeyError("choices"),
         AttributeError("'NoneType' object has no attribute 'choices'"),
         ValueError("Unexpected response type from OpenAI-compatible endpoint."),
+        TypeError("'NoneType' object is not subscriptable"),
+        TypeError("object of type 'NoneType' has no len()"),
+        IndexError("list index out of range"),
+        TypeError("string indices must be integers, not 'str'"),
+        AttributeError("'str' object has no attribute 'message'"),
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     ):
         assert kind(told) == "malformed"
     for attributes in ({"response": response(200)}, {"body": {}}, {"status_code": 200}):

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from easyrag_core import CircuitBreaker
+from easyrag_core import CircuitBreaker, ModelUnavailableError
 from easyrag_core.routing.aside import given_back, set_aside
 from tests.core.routing_forms import PATIENT, READER, routed
 
-PLACES = {(__name__, "_handle")}
+PLACES = {(__name__, "_handle"): lambda names, error: names["told"]}
 
 
 class Caller:
@@ -27,8 +27,8 @@ class Caller:
             raise self.error from None
 
 
-def _handle(code):
-    """Where a framework calls the caller's code."""
+def _handle(code, told=None):
+    """Where a framework calls the caller's code, and tells it of a failure, if there is one."""
     code()
 
 
@@ -105,6 +105,54 @@ def test_the_same_error_from_elsewhere_is_the_models(ask):
     with pytest.raises(Exception, match="budget exceeded"):
         ask(router, caller.raises)
     assert router.snapshot()["candidates"][0]["failures"] == {"unknown": 1}
+
+
+def _raise(error):
+    raise error
+
+
+REPORTS = {
+    "raises it again": _raise,
+    "trips over the report": lambda failure: {}["response"],
+    "raises it again, unheard": _raise,
+    "trips over the report, unheard": lambda failure: {}["response"],
+}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_whoever_is_told_of_a_failure_hides_it_from_nobody(ask, report):
+    """It is the model's, whatever the caller's code makes of the report, heard or swallowed."""
+    refused = ConnectionError("refused")
+
+    def failing():
+        try:
+            _raise(refused)
+        except ConnectionError:
+            try:
+                _handle(lambda: REPORTS[report](refused), told=refused)
+            except Exception:
+                if "unheard" not in report:
+                    raise
+            raise
+
+    router = routed(1, breaker=CircuitBreaker(failure_threshold=1), mid_stream="restart")
+    with pytest.raises(ModelUnavailableError, match="refused"):
+        ask(router, failing)
+    (told,) = router.snapshot()["candidates"]
+    assert (told["failures"], told["state"]) == ({"connection": 1}, "open")
+
+
+def test_errors_in_a_circle_are_followed_once(ask):
+    """A client may tie the contexts of its errors together."""
+
+    def circle():
+        one, other = ValueError("one"), KeyError("other")
+        one.__context__, other.__context__ = other, one
+        _handle(lambda: _raise(one), told=one)
+
+    router = routed(1, mid_stream="restart")
+    with pytest.raises(ModelUnavailableError, match="one"):
+        ask(router, circle)
 
 
 @pytest.mark.parametrize("patience", [None, PATIENT])

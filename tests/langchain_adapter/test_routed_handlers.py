@@ -203,3 +203,35 @@ def test_a_models_own_error_of_the_same_class_is_its_failure(ask):
     model = RoutedChatModel([said(PermissionError("denied")), said("two", name="b")])
     ask(model, {"callbacks": [Raising("on_custom_event")]})
     assert model.snapshot()["candidates"][0]["failures"] == {"unknown": 1}
+
+
+class Sloppy(BaseCallbackHandler):
+    """Raises what it is told of; LangChain hears it or not."""
+
+    def __init__(self, *, heard):
+        self.raise_error = heard
+
+    def on_llm_error(self, error, **_):
+        raise error
+
+
+class AsyncSloppy(AsyncCallbackHandler):
+    """Its async twin."""
+
+    def __init__(self, *, heard):
+        self.raise_error = heard
+
+    async def on_llm_error(self, error, **_):
+        raise error
+
+
+@pytest.mark.parametrize("kind", [Sloppy, AsyncSloppy])
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_handler_that_raises_the_failure_again_hides_it_from_nobody(ask, kind, heard):
+    """It is the model's: it counts, and the next one answers."""
+    model = RoutedChatModel([dead("a"), said("x", name="b")])
+    for _ in range(3):
+        ask(model, {"callbacks": [kind(heard=heard)]})
+    first, second = model.snapshot()["candidates"]
+    assert (first["state"], first["failures"]) == ("open", {"connection": 2})
+    assert second["successes"] == 3

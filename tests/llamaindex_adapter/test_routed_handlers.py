@@ -7,7 +7,7 @@ import json
 import threading
 
 import pytest
-from llama_index.core.callbacks import CallbackManager
+from llama_index.core.callbacks import CallbackManager, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.llms import ChatMessage
 from llama_index.core.prompts import PromptTemplate
@@ -118,6 +118,43 @@ def test_a_candidates_own_handler_is_one_like_any_other(ask, where):
         ask(llm)
     first, second = llm.snapshot()["candidates"]
     assert (first["failures"], second["calls"]) == ({}, 0)
+
+
+class Sloppy(BaseCallbackHandler):
+    """Reads the response of every call, also of one that failed and has none; or raises again."""
+
+    def __init__(self, how):
+        super().__init__([], [])
+        self.how = how
+
+    def on_event_start(self, *_, **__):
+        return ""
+
+    def on_event_end(self, event_type, payload=None, **_):
+        if self.how == "again" and EventPayload.EXCEPTION in payload:
+            raise payload[EventPayload.EXCEPTION]
+        if self.how == "trips":
+            payload.get(EventPayload.RESPONSE) or payload[EventPayload.COMPLETION]
+
+    def start_trace(self, trace_id=None): ...
+
+    def end_trace(self, trace_id=None, trace_map=None): ...
+
+
+@pytest.mark.parametrize("how", ["again", "trips"])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_handler_that_trips_over_a_failure_hides_it_from_nobody(how, own):
+    """It is the model's: it counts, and the next one answers."""
+    told = {"callback_manager": CallbackManager([Sloppy(how)])}
+    theirs, ours = (told, {}) if own else ({}, told)
+    first = scripted("a", ConnectionError("refused"), **theirs)
+    llm = _routed(first, scripted("b", "two", **theirs), **ours)
+    for _ in range(3):
+        assert llm.chat(ASKED).message.content == "two"
+        assert llm.complete("Hi").text == "two"
+    first, second = llm.snapshot()["candidates"]
+    assert (first["state"], first["failures"]) == ("open", {"connection": 1})
+    assert second["successes"] == 6
 
 
 @pytest.mark.parametrize("limit", [None, 30.0])

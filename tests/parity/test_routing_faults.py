@@ -196,15 +196,16 @@ def test_tools_and_classes_that_are_none(http):
 
 @frameworks
 @pytest.mark.parametrize("form", FORMS[:2])
-def test_a_null_answer_is_the_models(framework, form, http):
-    """The next model is asked, and the class of failure tells what can be told."""
-    null = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": None}
-    answers = lambda asked: Status(200, null) if asked.model == "a" else Reply("Hello")  # noqa: E731 - a script
+@pytest.mark.parametrize("choices", [None, [], [None], ["down"], "down", [{"index": 0}]], ids=repr)
+def test_a_gateway_that_answers_with_something_else_is_down(framework, form, choices, http):
+    """With 200 and nothing in it: the next model is asked, and its circuit opens."""
+    down = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+    answers = lambda asked: Status(200, down) if asked.model == "a" else Reply("Hello")  # noqa: E731 - a script
     with OpenAIServer(answers) as server:
         routed = framework(server.base_url, http)
-        assert routed.text(routed.ask(form)) == "Hello"
-        kind = "malformed" if framework is LangChain else "programming"
-        assert states(routed.model, "failures") == [{kind: 1}, {}]
+        for _ in range(3):
+            assert routed.text(routed.ask(form)) == "Hello"
+        assert states(routed.model) == ["open", "closed"]
 
 
 @frameworks
