@@ -20,8 +20,9 @@ _REASONS: Final = (
     "done_reason",
     "block_reason",
     "blockReason",
-    "reason",
 )
+# Elsewhere this word may speak of anything.
+_INCOMPLETE: Final = "incomplete_details"
 _PLACES: Final = (
     "response_metadata",
     "generation_info",
@@ -30,14 +31,14 @@ _PLACES: Final = (
     "candidates",
     "prompt_feedback",
     "promptFeedback",
-    "incomplete_details",
+    _INCOMPLETE,
 )
 _DEEPEST: Final = 3
 _WORDS: Final = (
     (
         "content_filter",
         re.compile(
-            "filter|safety|refus|guardrail|prohibit|blocklist|blocked(?!_reason)|moderat|sensitive|toxic|recitation|spii"
+            r"(?<!un)(?<!no_)filter|safety|refusal|guardrail|prohibit|blocklist|blocked(?!_reason)|moderat|sensitive|toxic|recitation|spii"
         ),
     ),
     ("length", re.compile("length|max_?(output_|completion_)?tokens|token_limit|context_window")),
@@ -83,17 +84,17 @@ def ending_of(answers: Sequence[object]) -> str | None:
     >>> ending_of([{"choices": [{"finish_reason": "SAFETY"}]}]), ending_of(["text"])
     ('content_filter', None)
     """
-    told = [reason for answer in answers for reason in _reasons(answer, _DEEPEST)]
+    told = [reason for answer in answers for reason in _reasons(answer, _REASONS, _DEEPEST)]
     return next((code for code, words in _WORDS if any(map(words.search, told))), None)
 
 
-def _reasons(place: object, depth: int) -> Iterator[str]:
+def _reasons(place: object, names: Sequence[str], depth: int) -> Iterator[str]:
     """All reasons at a place and within, in lower case."""
     if isinstance(place, list | tuple):
         for each in place:
-            yield from _reasons(each, depth)
+            yield from _reasons(each, names, depth)
         return
-    for name in _REASONS:
+    for name in names:
         reason = _field(place, name)
         word = reason if isinstance(reason, str) else getattr(reason, "name", None)
         if isinstance(word, str):
@@ -101,7 +102,8 @@ def _reasons(place: object, depth: int) -> Iterator[str]:
     for name in _PLACES if depth else ():
         within = _field(place, name)
         if within is not None:
-            yield from _reasons(within, depth - 1)
+            further = (*_REASONS, "reason") if name == _INCOMPLETE else _REASONS
+            yield from _reasons(within, further, depth - 1)
 
 
 def _field(place: object, name: str) -> object:

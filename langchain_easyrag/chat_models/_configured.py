@@ -8,6 +8,7 @@ from abc import ABC
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import signature
 from threading import Lock
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -189,8 +190,12 @@ class _Members(tuple[ModelCandidate[BaseChatModel], ...]):  # noqa: SLOT001 - it
 
     def router(self, settings: Mapping[str, Any]) -> ModelRouter[BaseChatModel]:
         """Return the router with these settings: the first one is kept, and those used last."""
+        settings = {
+            n: frozenset(v) if isinstance(v, set | list) else v for n, v in settings.items()
+        }
         with self._lock:
-            place = next((n for n, (known, _) in enumerate(self._routers) if known == settings), -1)
+            known = enumerate(self._routers)
+            place = next((n for n, (its, _) in known if _same_settings(its, settings)), -1)
             if place == 0:
                 return self._routers[0][1]
             new = place < 0
@@ -198,6 +203,16 @@ class _Members(tuple[ModelCandidate[BaseChatModel], ...]):  # noqa: SLOT001 - it
             # What calls configure may be without end.
             self._routers = [*self._routers[:1], *self._routers[1:][-_KEPT_ROUTERS:], used]
             return used[1]
+
+
+def _same_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two routers would behave alike: of objects that act, equal ones are two."""
+    return one.keys() == other.keys() and all(map(_same, one.values(), other.values()))
+
+
+def _same(one: Any, other: Any) -> bool:
+    acting = isinstance(one, CircuitBreaker) or (callable(one) and not isinstance(one, MethodType))
+    return one is other if acting else bool(one == other)
 
 
 def _members(

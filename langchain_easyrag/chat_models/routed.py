@@ -276,8 +276,9 @@ class RoutedChatModel(ConfiguredChatModel):
         """Get objects: each candidate makes them by its own means.
 
         An answer that cannot be parsed is a failure, after which the next candidate is asked.
-        Callbacks, tags, metadata and the rate limiter are this model's. So is the cache, but each
-        candidate that has none of its own keeps its own answers in it.
+        Callbacks, tags, metadata and the rate limiter are this model's. Its cache is not used: a
+        message from it that makes no object would stand for a model that fails. Give the
+        candidates caches of their own where that is wanted.
 
         Args:
             schema: A Pydantic class, a `TypedDict` class or a JSON schema.
@@ -292,7 +293,7 @@ class RoutedChatModel(ConfiguredChatModel):
             InvalidParameterError: No candidate gives structured output.
         """
         forms = {
-            each.name: self._cached(each.model).with_structured_output(
+            each.name: self._uncached(each.model).with_structured_output(
                 schema, include_raw=include_raw, **kwargs
             )
             for each in self._able("structured_output")
@@ -308,11 +309,11 @@ class RoutedChatModel(ConfiguredChatModel):
             rate_limiter=self.rate_limiter,
         )
 
-    def _cached(self, model: BaseChatModel) -> BaseChatModel:
-        """Lend a candidate our cache: it holds messages, and each makes objects its own way."""
-        if self.cache is None or model.cache is not None:
+    def _uncached(self, model: BaseChatModel) -> BaseChatModel:
+        """Keep a candidate that says nothing of caches from a global one, where we do."""
+        if self.cache is not False or model.cache is not None:
             return model
-        return model.model_copy(update={"cache": self.cache})
+        return model.model_copy(update={"cache": False})
 
     def _asked(
         self,

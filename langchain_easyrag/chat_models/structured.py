@@ -97,7 +97,11 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
 
     def _own(self, config: RunnableConfig | None) -> RunnableConfig:
         # First what is around us: with callbacks of its own a config forgets it.
-        return merge_configs(ensure_config(config), cast("RunnableConfig", self.own))
+        around = ensure_config(config)
+        heard = _handlers(around.get("callbacks"))
+        own = _handlers(self.own.get("callbacks"))
+        left = [each for each in own if not any(each is known for known in heard)]
+        return merge_configs(around, cast("RunnableConfig", {**self.own, "callbacks": left}))
 
     def _ask(self, asked: LanguageModelInput, config: RunnableConfig, **kwargs: Any) -> Any:
         request, route = self._request(asked, config, kwargs)
@@ -165,6 +169,10 @@ class _ObjectRequest(Request):
         if not (isinstance(message, dict) and isinstance(message.get("raw"), AIMessage)):
             return message
         return {**message, "raw": super()._signed(message["raw"], name)}
+
+
+def _handlers(callbacks: Any) -> list[Any]:
+    return callbacks if isinstance(callbacks, list) else list(getattr(callbacks, "handlers", ()))
 
 
 def _given(asked: Any) -> list[BaseMessage]:
