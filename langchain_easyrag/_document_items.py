@@ -57,7 +57,8 @@ class DocumentItems:
         a stage gave another text is known by what it was before.
         """
         mark = item.metadata.get(MARK_KEY)
-        key = own_key(item, self.id_key) if mark is None else str(mark)
+        # A number is the place that a stage around us has given it.
+        key = mark if isinstance(mark, str) else own_key(item, self.id_key)
         return self._made_of(content_key(item)) if key is None else key
 
     def _made_of(self, content: tuple[str, str]) -> str:

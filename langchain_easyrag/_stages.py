@@ -20,7 +20,7 @@ from langchain_easyrag._document_items import DocumentItems
 from langchain_easyrag._given import as_documents, is_listing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.callbacks import Callbacks
     from langchain_core.documents import Document
@@ -162,31 +162,45 @@ class _Origins:
     def __init__(self, found: Sequence[Document], hits: Sequence[Document]) -> None:
         self._by_id = {hit.id: hit for hit in reversed(hits) if hit.id is not None}
         self._by_text = {hit.page_content: hit for hit in reversed(hits)}
-        self._by_mark: dict[Any, Document] = dict(enumerate(hits))
-        self._pieces = Counter(document.metadata.get(MARK_KEY) for document in found)
+        self._by_place: dict[int | None, Document] = dict(enumerate(hits))
+        self._pieces = Counter(map(_place, found))
 
     def of(self, document: Document) -> tuple[Document | None, Document | None]:
         """Return the document that this one was made of, and the one that it still is, if any.
 
         Of several pieces of one document, none is that document.
         """
-        mark = document.metadata.get(MARK_KEY)
-        source, before = self._by_mark.get(mark), None
+        place = _place(document)
+        source, before = self._by_place.get(place), None
         if document.id is not None:
             same = source is not None and source.id == document.id
             before = source if same else self._by_id.get(document.id)
         elif source is None or source.page_content == document.page_content:
             before = source or self._by_text.get(document.page_content)
-        elif self._pieces[mark] == 1:
+        elif self._pieces[place] == 1:
             before = source
         return source or before, before
+
+
+def _place(document: Document) -> int | None:
+    """Return where the document stood that this one was made of, if it was made of one."""
+    mark = document.metadata.get(MARK_KEY)
+    return mark if isinstance(mark, int) else None
+
+
+def _unmarked(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Copy metadata without our mark, also where a part has put some into some."""
+    return {
+        key: _unmarked(value) if isinstance(value, dict) and MARK_KEY in value else value
+        for key, value in metadata.items()
+        if key != MARK_KEY
+    }
 
 
 def _as_known(document: Document, source: Document | None, before: Document | None) -> Document:
     """Return a document with the id, the facts and the score that it should have."""
     facts = facts_of(document) or ({} if before is None else facts_of(before))
-    metadata = dict(document.metadata)
-    metadata.pop(MARK_KEY, None)
+    metadata = _unmarked(document.metadata)
     score = _number(metadata.get(_NEW_SCORE))
     # What the part has made of nothing of ours may bring a score from elsewhere.
     if score is not None and (source is not None or "score" not in facts):

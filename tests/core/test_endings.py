@@ -76,6 +76,15 @@ def test_every_place_and_word(reasons, expected):
             assert ending_of([answer]) == expected
 
 
+def test_words_that_only_look_like_a_filter_are_none():
+    """An answer that is down is not one that was filtered."""
+    for told in ({"reason": "connection refused"}, {"reason": "blocked by a rate limiter"}):
+        assert ending_of([{"raw": told}]) is None
+    for word in ("unfiltered", "no_filter", "refused"):
+        assert ending_of([{"finish_reason": word}]) is None
+    assert ending_of([{"incomplete_details": {"reason": "content_filter"}}]) == "content_filter"
+
+
 def test_any_chunk_may_tell():
     """The last of them often has the usage alone."""
     chunks = ["", {"choices": [{"finish_reason": "length"}]}, {"choices": []}]

@@ -228,3 +228,46 @@ def test_a_line_within_a_line():
     result = outer.run("q")
     assert hits(result) == ["1"]
     assert "key" not in result.hits[0].metadata["easyrag"]
+
+
+class Merging(BaseDocumentCompressor):
+    """Makes one document of all, with lists of what they say in their metadata."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        names = {name for document in documents for name in document.metadata}
+        lists = {name: [each.metadata.get(name) for each in documents] for name in names}
+        whole = [dict(each.metadata) for each in documents]
+        metadata = {**lists, "first": whole[0]}
+        return [Document("\n".join(d.page_content for d in documents), metadata=metadata)]
+
+
+async def test_documents_may_be_merged_into_one_with_lists(run):
+    """The stage is not skipped for it, and no mark of ours is left, however deep."""
+    given = [Document(text, metadata={"source": text}) for text in "ab"]
+    result = await run(line(given, postprocessors=[Merging()]))
+    (merged,) = result.hits
+    assert merged.page_content == "a\nb"
+    assert merged.metadata["source"] == ["a", "b"]
+    assert merged.metadata["first"]["source"] == "a"
+    assert "easyrag_mark" not in str(merged.metadata)
+    assert [stage.error for stage in result.stages] == [None] * len(result.stages)
+
+
+class Within(BaseDocumentCompressor):
+    """A line of its own over what it is given."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return line(documents, postprocessors=[Same()]).invoke(query)
+
+
+class Same(BaseDocumentCompressor):
+    """Gives back what it is given."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return list(documents)
+
+
+async def test_a_line_within_a_stage_knows_documents_by_their_ids(run):
+    """Not by the place that the stage around it has given them."""
+    given = [Document("a", id="doc-a"), Document("b", id="doc-b")]
+    assert hits(await run(line(given, postprocessors=[Within()]))) == ["doc-a", "doc-b"]
