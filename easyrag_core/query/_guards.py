@@ -168,9 +168,9 @@ def fault_of_rewrite(
     key = text_key(text)
     if key == text_key(question) or (rewrite and key in text_key(f"{question}\n{rewrite}")):
         return None
-    if _ECHO.search(text) or any(_is_copy(key, message) for message in history):
-        return "copy"
     sources = [question, rewrite, *(message.content for message in history)]
+    if _is_echo(text, sources) or any(_is_copy(key, message) for message in history):
+        return "copy"
     if holds_json(text, "\n".join(sources)):
         return "raw JSON"
     if _tells(text, question, sources):
@@ -198,6 +198,11 @@ def _tells(text: str, question: str, sources: Sequence[str]) -> bool:
     known = set().union(*map(_words, sources))
     items = map(_content, _LISTED.split(text[verb.end() :]) if verb else ())
     return sum(bool(item) and known.isdisjoint(item) for item in items) > _NEW_ITEMS
+
+
+def _is_echo(text: str, sources: Sequence[str]) -> bool:
+    known = "\n".join(sources).casefold()
+    return any(echo[0].casefold().strip() not in known for echo in _ECHO.finditer(text))
 
 
 def _is_copy(key: str, message: Message) -> bool:

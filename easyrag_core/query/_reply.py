@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from easyrag_core.query._chat_template import answer_turn
+from easyrag_core.query._chat_template import answer_turn, begins_line
 from easyrag_core.query._json_text import repaired_json
 from easyrag_core.query.history import text_key
 
@@ -178,7 +178,7 @@ def visible_text(reply: str, said: str = "") -> str:
     """
     text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]), said)
     # A turn may begin inside a block of reasoning, or behind it.
-    return _without_reasoning(answer_turn(text), said).strip()
+    return _without_reasoning(answer_turn(text, said), said).strip()
 
 
 def _without_reasoning(text: str, said: str) -> str:
@@ -208,12 +208,8 @@ def _tags(text: str, said: str) -> list[re.Match[str]]:
     return [
         tag
         for tag in tags
-        if tag.start() < closed or tag[0].casefold() not in asked or _begins_line(text, tag.start())
+        if tag.start() < closed or tag[0].casefold() not in asked or begins_line(text, tag.start())
     ]
-
-
-def _begins_line(text: str, at: int) -> bool:
-    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 def fenced(text: str) -> str:
