@@ -15,7 +15,7 @@ __all__ = ["listed", "named_list", "named_text", "only_text", "spread"]
 # What a model thinks or notes beside its queries, and what it was given.
 _ASIDE: Final = re.compile(
     r".*(?:thought|think|reason|rational|analy[sz]|expla|comment|remark|justif|reflect|scratch"
-    r"|context|history|original|confid|score|language|strateg"
+    r"|context(?!ual)|history(?!aware)|original|confid|score|language|strateg"
     r"|思考|思路|思维|推理|推断|分析|理由|原因|说明|解释|备注|注释|反思|上下文|历史|语言|类型|编号|序号|策略|意图).*"
     r"|notes?|steps?|cot|summary|步骤|总结|input|user(?:s?question|query)|.*type|\w{0,9}id|lang|plan|angle|aspect|focus"
     r"|perspective|intent|topic|title|model|count|total|status"
@@ -26,13 +26,15 @@ _NO_QUERY: Final = re.compile(r"respon[sc]es?|reply|replies|errors?|messages?|�
 
 _NAMES: Final = (
     re.compile(
-        r".*(?:rewrit|rewrote|rephras|reformul|standalone|selfcontained|condensed|paraphras)"
+        r".*(?:rewrit|rewrote|rephras|reformul|standalone|selfcontained|condensed|paraphras"
+        r"|contextuali[sz]ed)"
         r"\w{0,6}(?:search|standalone)?(?:query|question|text|version)?\d*"
         r"|(?:被?(?:改写|重写|独立|完整|优化)(?:之?后)?的?)(?:完整|独立|检索)?"
         r"(?:问题|查询|问句|句子|检索词|结果|内容|文本|版本)?"
     ),
     re.compile(
-        r"(?:search|final|new|sub|alternative|improved|optimi[sz]ed|standalone)?"
+        r"(?:search|final|new|sub|alternative|improved|optimi[sz]ed|standalone"
+        r"|contextual|historyaware|resolved|complete)?"
         r"(?:query|question)(?:text)?\d*|search"
         r"|(?:子|新|最终|检索|搜索|查询)?的?(?:问题|查询|问句|问法|检索词|检索语句|检索)"
     ),

@@ -144,6 +144,8 @@ ENGLISH = [
     ("wrong language once", f"{A}\n如何安装服务", [A]),
     ("marks alone", "1.\n2.\n-", []),
     ("none", "None", []),
+    ("json, contextualized_queries", f'{{"contextualized_queries": ["{A}", "{B}"]}}', [A, B]),
+    ("json, contextual items", f'[{{"contextual_query": "{A}"}}, {{"context": "x", "resolved_query": "{B}"}}]', [A, B]),
 ]
 
 CHINESE = [

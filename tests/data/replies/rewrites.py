@@ -190,6 +190,21 @@ USED = [
     ("number of the text", Q_ZH, "2024 年 Redis 支持哪些数据类型？", "2024 年 Redis 支持哪些数据类型？"),
     ("two lines", Q_EN, "Which data types\ndoes Redis support?", R_EN),
     ("not a refusal", "为什么登录不了它？", "无法登录 Redis 的原因是什么？", "无法登录 Redis 的原因是什么？"),
+    # Keys that speak of the context
+    *(
+        (f"json, {key}", Q_EN, f'{{"{key}": "{R_EN}"}}', R_EN)
+        for key in (
+            *("contextualized_question", "contextualised query", "contextual_query"),
+            *("decontextualized", "decontextualized_query", "history_aware_question"),
+            *("resolved_question", "complete_query"),
+        )
+    ),
+    (
+        "json, context beside it",
+        Q_EN,
+        f'{{"context": "Redis", "contextual_question": "{R_EN}", "completed": "yes"}}',
+        R_EN,
+    ),
 ]
 
 REFUSED = [
