@@ -387,6 +387,21 @@ REVERSED = [
     f"排除：{YEAR}",
     f"{YEAR} OR {KIND}",
     f"not({YEAR})",
+    f'{{"not": {{"or": [{YEAR}]}}}}',
+    f'{{"should": [{YEAR}]}}',
+    f'{{"optional": [{YEAR}]}}',
+    f'{{"and_not_filters": [{YEAR}]}}',
+    f'{{"排除条件": [{YEAR}]}}',
+    f'{{"or": [{YEAR}], "any": [{KIND}]}}',
+    f'A 5" disk, "a" or "b". NOT {YEAR}',
+    "not {field: 'year', operator: 'eq', value: 2020}",
+    f"[{YEAR}] or [{KIND}]",
+]
+BRACKETS = ["a] or [b", "a] or [[b", 'not {"x": 1}']
+NAMED = [
+    *("criteria", "constraints", "filter_conditions", "search_conditions", "condition_list"),
+    *("query_filters", "metadata_conditions", "filter_criteria", "must_conditions", "restrictions"),
+    *("提取结果", "限制条件", "过滤器", "元数据过滤条件", "提取的条件", "约束条件", "条件列表"),
 ]
 
 
@@ -416,6 +431,12 @@ def test_no_condition_is_taken_out_of_its_group(reply):
         (f'{{"must": [{YEAR}, {KIND}], "must_not": [{YEAR}]}}', 1),
         (f'{{"conditions": [{YEAR}, {KIND}, {{"or": [{YEAR}, {KIND}]}}]}}', 2),
         (f'{{"conditions": [{YEAR}, {KIND}], "排除": [{KIND}]}}', 1),
+        *((f'{{"{key}": [{YEAR}, {KIND}]}}', 0) for key in NAMED),
+        (f'[{{"or": [{YEAR}]}}, {{"any_of": {KIND}}}]', 0),
+        (f'[{{"operator": "or", "conditions": [{YEAR}]}}, {{"或": [{KIND}]}}]', 0),
+        (f"[{YEAR}, {KIND}]\nNote: given without {{placeholders}}.", 0),
+        (f"Fields not [listed] are ignored. See [1] or [2].\n[{YEAR}, {KIND}]", 0),
+        *((f"[{YEAR}, {KIND}, {YEAR.replace('2020', json.dumps(text))}]", 1) for text in BRACKETS),
     ],
 )
 def test_what_must_hold_together_is_kept(reply, dropped):
