@@ -20,6 +20,7 @@ __all__ = [
     "read_json",
     "unlabelled",
     "unmarked",
+    "unmarked_alone",
     "unquoted",
     "visible_text",
 ]
@@ -149,6 +150,7 @@ _NUMBER: Final = (
     rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
     r"|(?:[a-hA-H]|[ivx]{1,4})\.?[)）]\s*|[ivx]{1,4}\.\s+"
 )
+_STEP: Final = re.compile(rf"step\s|第\s?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s?步", re.IGNORECASE)
 _LONGEST_MARK: Final = 100
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)
 
@@ -290,6 +292,26 @@ def unmarked(line: str) -> tuple[str, bool]:
             break
         text, marked = text[found.end() :].strip(), True
     return text, marked
+
+
+def unmarked_alone(line: str, said: str) -> str:
+    """Remove the mark of a text that is no item of a list, unless it belongs to the text.
+
+    Args:
+        line: The one query of a reply.
+        said: What the user said: a mark from there is a part of the query.
+
+    Returns:
+        The rest; a step stays a step.
+
+    >>> unmarked_alone("1. Redis price", "price?"), unmarked_alone("Step 2: Redis", "price?")
+    ('Redis price', 'Step 2: Redis')
+    """
+    found = _MARKER.match(line, 0, _LONGEST_MARK)
+    mark = found[0].strip(" \t.。:：、") if found else ""
+    # A bare number or sign stands in too many texts.
+    is_said = len(mark) > 1 and not mark.isdecimal() and mark.casefold() in said.casefold()
+    return line if is_said or _STEP.match(line) else unmarked(line)[0]
 
 
 def unquoted(text: str, said: str = "") -> str:

@@ -26,7 +26,8 @@ _WORDS: Final = frozenset(
 # Said behind a name alone: before it they would be about something else.
 _WORDS_BEHIND: Final = frozenset(("sounds", "good", "great", "fine", "dept", "department", "team"))
 _LEAD: Final = re.compile(
-    r"\b(?:how about|(?:could|might|may|would) be|(?:let's|let us|i'll|i'd) do|(?:i'm|i am) after)\b"
+    r"\b(?:how about|(?:could|might|may|would) be|(?:let's|let us|i'll|i'd) do"
+    r"|(?:i'm|i am) after)\b"
 )
 # Behind a name that is a pronoun too: "it sounds good" names no department.
 _VERBS: Final = frozenset(("is", "are", "was", "be", "would", "should", "must", "sounds"))

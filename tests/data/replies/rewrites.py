@@ -205,6 +205,21 @@ USED = [
         f'{{"context": "Redis", "contextual_question": "{R_EN}", "completed": "yes"}}',
         R_EN,
     ),
+    # A mark that belongs to the query
+    *(
+        (f"mark of the text, {said}", said, reply, reply)
+        for said, reply in (
+            ("What about step 2 of onboarding?", "Step 2: onboarding laptop"),
+            ("And the next onboarding step?", "Step 2: onboarding laptop"),
+            ("What does clause (iv) of onboarding say?", "(iv) of the onboarding contract"),
+            ("What does [a] mean in onboarding?", "[a] in the onboarding process"),
+            ("What does 1/2 mean in onboarding?", "1/2: ratio for onboarding"),
+            ("入职第一步领什么", "第一步：入职领电脑"),
+        )
+    ),
+    ("mark of no text", "What does (iv) of onboarding say?", "(a) onboarding", "onboarding"),
+    ("steps", "How is onboarding done?", "Step 1: onboarding\nStep 2: laptop", "onboarding"),
+    ("number said", "What are the 2 onboarding steps?", "2. onboarding", "onboarding"),
 ]
 
 REFUSED = [
