@@ -220,6 +220,18 @@ USED = [
     ("mark of no text", "What does (iv) of onboarding say?", "(a) onboarding", "onboarding"),
     ("steps", "How is onboarding done?", "Step 1: onboarding\nStep 2: laptop", "onboarding"),
     ("number said", "What are the 2 onboarding steps?", "2. onboarding", "onboarding"),
+    # A name of one letter, and a department in small letters
+    *(
+        (f"one letter, {said}", said, reply, reply)
+        for said, reply in (
+            ("what is R?", "What is R in statistics?"),
+            ("What about x?", "How do I solve for x?"),
+            ('what is f"{x!r}"', 'What does f"{x!r}" mean in Python?'),
+            ("how to compare a<b and c>d", "How to compare a<b and c>d in code?"),
+            ("What is the it support desk?", "it support desk contact"),
+            ("Which it services are there?", "it services overview"),
+        )
+    ),
 ]
 
 REFUSED = [
@@ -298,4 +310,7 @@ REFUSED = [
     ("drift", Q_EN, "Best pizza places near the beach tonight", "drift"),
     ("drift, short answer", Q_EN, "Strings, hashes, bitmaps", "drift"),
     ("drift zh", Q_ZH, "今天北京天气预报", "drift"),
+    ("they support", Q_EN, "They support Redis data types", "answer"),
+    ("it supports", Q_EN, "It supports Redis data types", "answer"),
+    ("drift, letter", Q_EN, "How do I solve for x?", "drift"),
 ]
