@@ -563,6 +563,13 @@ MOMENTS = [
     ("2024-01-05 18:00", "2024-01-05T18:00:00"),
     ("2024/1/5 8:05 UTC", "2024-01-05T08:05:00+00:00"),
     ("2024年1月5日 18：30", "2024-01-05T18:30:00"),
+    ("2024年1月5日 10时", "2024-01-05T10:00:00"),
+    ("2024年1月5日 10点30分", "2024-01-05T10:30:00"),
+    ("2024年1月5日10点30分", "2024-01-05T10:30:00"),
+    ("2024年1月5日 9时5分7秒", "2024-01-05T09:05:07"),
+    ("2024-01-05 10:00:00 PM", "2024-01-05T22:00:00"),
+    ("2024-01-05 12:30 pm", "2024-01-05T12:30:00"),
+    ("2024-01-05 9:05 a.m. UTC", "2024-01-05T09:05:00+00:00"),
     ("2024-01-05T18:00:00.250Z", "2024-01-05T18:00:00.250000+00:00"),
     ("2024-01-05T18:00:00 +0800", "2024-01-05T18:00:00+08:00"),
 ]
@@ -597,7 +604,9 @@ def test_a_time_of_day_is_no_equality(operator):
         assert POLICY.check([raw]).conditions == (Condition("issued", operator, day),)
 
 
-@pytest.mark.parametrize("tail", [" 6pm", "T25:00:00", " evening", " 18:00 somewhere", "T18:00X"])
+@pytest.mark.parametrize(
+    "tail", [" 6pm", "T25:00:00", " evening", " 18:00 somewhere", "T18:00X", " 13:00 PM", " 25时"]
+)
 @pytest.mark.parametrize("operator", ["gt", "lt", "eq", "in"])
 def test_a_time_of_day_that_cannot_be_read_is_told(operator, tail):
     """What stands behind a day is never cut off in silence."""
