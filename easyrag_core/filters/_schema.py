@@ -47,9 +47,11 @@ _ALIASES: Final = {
 _TRUE: Final = ("true", "yes", "1", "是", "真", "有")
 _FALSE: Final = ("false", "no", "0", "否", "假", "无")
 _DAY: Final = re.compile(
-    r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?(?:[Tt ]\s*(\S.*))?"
+    r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?(?:(?:[Tt ]|(?<=日))\s*(\S.*))?"
 )
 _SHORT_HOUR: Final = re.compile(r"\d(?=:)")
+_HOURS_ZH: Final = re.compile(r"(\d{1,2})[时点](?:(\d{1,2})分(?:(\d{1,2})秒)?)?")
+_HALF_OF_DAY: Final = re.compile(r"(0?[1-9]|1[0-2])(:\d{2}(?::\d{2})?)([AP])\.?M\.?", re.IGNORECASE)
 _BY_TIME: Final = ("gt", "gte", "lt", "lte")
 _LONGEST_TEXT: Final = 200
 # Beyond it floats no longer tell whole numbers apart, and no store takes them.
@@ -193,7 +195,12 @@ def _date(operator: str, value: Any) -> str:
 def _moment(on: date, hours: str) -> datetime:
     told = re.sub(r"\s|(?:UTC|GMT)$", "", hours)
     zone = "Z" if hours.endswith(("UTC", "GMT")) else ""
-    if _SHORT_HOUR.match(told):
+    if in_chinese := _HOURS_ZH.fullmatch(told):
+        told = ":".join((part or "0").zfill(2) for part in in_chinese.groups())
+    elif half := _HALF_OF_DAY.fullmatch(told):
+        hour = int(half[1]) % 12 + (12 if half[3] in "Pp" else 0)
+        told = f"{hour:02}{half[2]}"
+    elif _SHORT_HOUR.match(told):
         told = f"0{told}"
     try:
         return datetime.fromisoformat(f"{on.isoformat()}T{told}{zone}")

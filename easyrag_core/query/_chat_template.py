@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["answer_turn"]
+__all__ = ["answer_turn", "begins_line"]
 
 _ROLE: Final = r"(?P<{}>assistant|model|user|human|system|tool|developer|ipython)"
 _HEADER: Final = re.compile(
@@ -19,15 +19,17 @@ _HEADER: Final = re.compile(
     re.IGNORECASE,
 )
 _TOKEN: Final = re.compile(r"<[|｜][\w▁.-]{1,40}[|｜]>|</?s>|<(?:bos|eos|pad|unk)>")
+_END: Final = re.compile(r"\s*+\Z")
 # The header of a turn whose control tokens the tokenizer has left out.
 _BARE_ROLE: Final = re.compile(r"\s*+(?:assistant|model|助手)[ \t]*+\n+", re.IGNORECASE)
 
 
-def answer_turn(text: str) -> str:
+def answer_turn(text: str, said: str = "") -> str:
     r"""Return the model's own turn of a text in the marks of a chat template.
 
     Args:
         text: What the model gave: a turn, an echo of the prompt before it, more turns behind it.
+        said: What the user said: a token from there inside a line is asked about.
 
     Returns:
         The first turn of the assistant that says something, without control tokens.
@@ -37,16 +39,40 @@ def answer_turn(text: str) -> str:
     >>> answer_turn("[INST] Its price? [/INST] Redis price")
     ' Redis price'
     """
+    known = said.casefold()
     role, last, answer = "assistant", 0, None
-    for header in [*_HEADER.finditer(text), None]:
-        said = _TOKEN.sub("", text[last : header.start() if header else len(text)])
-        if answer is None and role == "assistant" and said.strip():
-            answer = said
+    headers = [header for header in _HEADER.finditer(text) if not _is_asked(header, known)]
+    for header in [*headers, None]:
+        turn = _without(_TOKEN, text[last : header.start() if header else len(text)], known)
+        if answer is None and role == "assistant" and turn.strip():
+            answer = turn
         if header is not None:
             role, last = _role(header), header.end()
-    answer = _TOKEN.sub("", _HEADER.sub("", text)) if answer is None else answer
+    if answer is None:
+        answer = _without(_TOKEN, _without(_HEADER, text, known), known)
     bare = _BARE_ROLE.match(answer)
     return answer[bare.end() :] if bare else answer
+
+
+def begins_line(text: str, at: int) -> bool:
+    r"""Say whether only blanks stand before a place in its line.
+
+    >>> begins_line("a\n b", 3), begins_line("a b", 2)
+    (True, False)
+    """
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+
+
+def _is_asked(mark: re.Match[str], known: str) -> bool:
+    """Whether the user's own words hold a mark, which neither begins a line nor ends the text."""
+    text, token = mark.string, mark[0].strip()
+    if token.casefold() not in known or begins_line(text, mark.start()):
+        return False
+    return _END.match(text, mark.end()) is None
+
+
+def _without(marks: re.Pattern[str], text: str, known: str) -> str:
+    return marks.sub(lambda mark: mark[0] if _is_asked(mark, known) else "", text)
 
 
 def _role(header: re.Match[str]) -> str:

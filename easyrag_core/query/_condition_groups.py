@@ -25,11 +25,19 @@ _OR: Final = re.compile(
     r"x?or|ors|should|any|(?:any|one|some)of|either|alternatives?|disjunction|union|optional"
     r"|preferr?e?d?|或者?|任一|任意|任何|其一|其中之一|可选|并集"
 )
+# Of these one alone is a condition; what is optional stays so.
+_ONE_OF: Final = re.compile(
+    r"x?or|any(?:of)?|(?:one|some)of|either|disjunction|或者?|任一|任意|其一|其中之一"
+)
 _AND: Final = re.compile(
-    r"and|must|all(?:of)?|every|both|conditions?|filters?|where|clauses?|arguments?|args|operands"
-    r"|response|reply|answer|json|metadata(?:filters?)?|extracted\w*|search(?:filters?)?|expressions?|rules|items|list|bool|boolean|query|results?|output|data|parameters|params"
+    r"(?:and|all|must|required|hard|filter(?:ing)?|search|query|retrieval|metadata|extracted"
+    r"|structured)*(?:conditions?|filters?|criteri(?:a|on)|constraints?|restrictions?)"
+    r"(?:list|array|set)?"
+    r"|and|must|all(?:of)?|every|both|where|clauses?|arguments?|args|operands"
+    r"|response|reply|answer|json|metadata|extracted\w*|search|expressions?|rules|items|list|bool|boolean|query|results?|output|data|parameters|params"
     r"|required?|include[sd]?|conjunction|且|并且|和|与|全部|所有|必须|包含"
-    r"|(?:过滤|筛选|检索|查询)?条件(?:列表)?|结果"
+    r"|(?:元数据|过滤|筛选|检索|查询|搜索|限制|限定|约束|提取|抽取|的)*"
+    r"(?:条件|过滤器|筛选器|约束|限制|结果)(?:列表|集合?)?"
 )
 # What says how the conditions of a group hang together.
 _JOINT: Final = re.compile(
@@ -39,10 +47,16 @@ _JOINT: Final = re.compile(
 _FIELDS: Final = frozenset(("field", "key", "attribute", "name", "column", "字段", "属性", "名称"))
 _TRUE: Final = ("true", "yes", "1", "是", "真")
 _DEEPEST: Final = 20
+# A bracket in prose opens no JSON, and a text in JSON says nothing of what is around it.
+_OPENS: Final = r"[\[{]\s{0,9}(?:[\[{\"'“”‘]|\w{1,40}\s{0,9}[:：])"
+_TEXT: Final = re.compile(
+    r"(?<=[\[{,:：\s])([\"'])(?:(?!\1)[^\\\n]|\\.){0,2000}\1(?=\s{0,9}[,:\]}])"
+)
 _AROUND: Final = re.compile(
     r"(?:(?<![\w\"'])(?:not|exclud(?:e|es|ed|ing)|except|without|nor|unless)"
-    r"|(?<![\"'“])(?:排除|除了|不是|不包括|不包含|不要|非))\s{0,9}[:：]?\s{0,9}[(（]?\s{0,9}[\[{]"
-    r"|[}\])]\s{0,9}(?:or|\|\||或者?)\s{0,9}[\[{(]",
+    r"|(?<![\"'“])(?:排除|除了|不是|不包括|不包含|不要|非))"
+    rf"\s{{0,9}}[:：]?\s{{0,9}}[(（]?\s{{0,9}}{_OPENS}"
+    rf"|[}}\])]\s{{0,9}}(?:or|\|\||或者?)\s{{0,9}}[(（]?\s{{0,9}}{_OPENS}",
     re.IGNORECASE,
 )
 
@@ -53,7 +67,7 @@ def is_joined_otherwise(text: str) -> bool:
     >>> is_joined_otherwise('NOT {"field": "a"}'), is_joined_otherwise('{"not": {}}')
     (True, False)
     """
-    return _AROUND.search(text) is not None
+    return _AROUND.search(_TEXT.sub('""', text)) is not None
 
 
 def drawn_conditions(value: Any) -> list[tuple[Any, str]] | None:
@@ -113,16 +127,24 @@ def _is_condition(value: Any) -> bool:
 
 def _groups(value: dict[str, Any]) -> Iterator[tuple[Any, str]]:
     """Go through what an object holds below its keys, each with what its key makes of it."""
+    alone = _holds_one(value)
     for key, below in value.items():
         if isinstance(below, list | dict):
-            yield below, _reason(_plain(key), _UNKNOWN)
+            yield below, _reason(_plain(key), _UNKNOWN, alone=alone)
+
+
+def _holds_one(value: dict[str, Any]) -> bool:
+    """Whether all that an object holds is one condition or group, without an alternative."""
+    held = [below for below in value.values() if isinstance(below, list | dict)]
+    one = held[0] if len(held) == 1 and not _is_condition(value) else None
+    return _is_condition(one) or (isinstance(one, list) and len(one) == 1)
 
 
 def _joint(value: dict[str, Any]) -> str:
     """What an object says of itself: `"operator": "or"` of a group, `"negate": true` of any."""
-    joint, is_condition = "", _is_condition(value)
+    joint, is_condition, alone = "", _is_condition(value), _holds_one(value)
     for key, said in value.items():
-        named = _reason(_plain(key), "")
+        named = _reason(_plain(key), "", alone=alone)
         if isinstance(said, list | dict):
             # A condition with a group beside it hangs on that group.
             if named and is_condition:
@@ -130,13 +152,15 @@ def _joint(value: dict[str, Any]) -> str:
         elif named == _NEGATED and str(said).strip().casefold() in _TRUE:
             return named
         elif isinstance(said, str) and not is_condition and _JOINT.fullmatch(_plain(key)):
-            joint = joint or _reason(_plain(said), "")
+            joint = joint or _reason(_plain(said), "", alone=alone)
     return joint
 
 
-def _reason(word: str, unknown: str) -> str:
+def _reason(word: str, unknown: str, *, alone: bool = False) -> str:
     if _NOT.fullmatch(word):
         return _NEGATED
+    if alone and _ONE_OF.fullmatch(word):
+        return ""
     if _OR.fullmatch(word):
         return _ALTERNATIVE
     return "" if _AND.fullmatch(word) else unknown

@@ -56,7 +56,8 @@ _ASKS: Final = re.compile(
 )
 # A subject that nobody can look up: a rewrite would have replaced it.
 _PRONOUN_FIRST: Final = re.compile(
-    r"(?:It|They|it|they)\s+(?:\w{2,}s|is|are|was|were|have|had|support|use|provide|include|offer)\b"
+    r"(?:It|They|it|they)\s+(?:\w{2,}s|is|are|was|were|have|had)\b"
+    r"|[Tt]hey\s+(?:support|use|provide|include|offer)\b"
     r"|(?:它们?|他们)(?:支持|包括|包含|有|提供|是|使用|需要|分为|采用|具有)(?!的)"
 )
 _LISTS_FROM: Final = re.compile(
@@ -168,9 +169,9 @@ def fault_of_rewrite(
     key = text_key(text)
     if key == text_key(question) or (rewrite and key in text_key(f"{question}\n{rewrite}")):
         return None
-    if _ECHO.search(text) or any(_is_copy(key, message) for message in history):
-        return "copy"
     sources = [question, rewrite, *(message.content for message in history)]
+    if _is_echo(text, sources) or any(_is_copy(key, message) for message in history):
+        return "copy"
     if holds_json(text, "\n".join(sources)):
         return "raw JSON"
     if _tells(text, question, sources):
@@ -192,12 +193,19 @@ def _tells(text: str, question: str, sources: Sequence[str]) -> bool:
     """Whether a statement without an end mark answers: of "it", or listing what nobody said."""
     if _ASKS.search(text) or not _ASKS.search(question):
         return False
-    if _PRONOUN_FIRST.match(text):
+    pronoun = _PRONOUN_FIRST.match(text)
+    # "it" may be the name of a department in small letters.
+    if pronoun and not (pronoun[0].startswith("it") and pronoun[0] in question.casefold()):
         return True
     verb = _LISTS_FROM.search(text)
     known = set().union(*map(_words, sources))
     items = map(_content, _LISTED.split(text[verb.end() :]) if verb else ())
     return sum(bool(item) and known.isdisjoint(item) for item in items) > _NEW_ITEMS
+
+
+def _is_echo(text: str, sources: Sequence[str]) -> bool:
+    known = "\n".join(sources).casefold()
+    return any(echo[0].casefold().strip() not in known for echo in _ECHO.finditer(text))
 
 
 def _is_copy(key: str, message: Message) -> bool:
@@ -220,8 +228,8 @@ def _content(text: str) -> list[str]:
 
 def _is_grounded(text: str, sources: Iterable[str]) -> bool:
     """Whether enough of the content words were said before."""
-    content = _content(text)
-    known: set[str] = set()
-    for source in sources:
-        known |= _words(source)
+    known = set().union(*map(_words, sources))
+    letters = {word for word in _words(text) & known if len(word) == 1 and word.isascii()}
+    # "R" and "x" are names where the user says so.
+    content = [*_content(text), *(letters - _FUNCTION_WORDS)]
     return sum(word in known for word in content) >= _KNOWN_SHARE * len(content)

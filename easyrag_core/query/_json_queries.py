@@ -7,15 +7,17 @@ import unicodedata
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from easyrag_core.query._reply import unmarked
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["listed", "named_list", "named_text", "only_text", "spread"]
 
 # What a model thinks or notes beside its queries, and what it was given.
 _ASIDE: Final = re.compile(
     r".*(?:thought|think|reason|rational|analy[sz]|expla|comment|remark|justif|reflect|scratch"
-    r"|context|history|original|confid|score|language|strateg"
+    r"|context(?!ual)|history(?!aware)|original|confid|score|language|strateg"
     r"|思考|思路|思维|推理|推断|分析|理由|原因|说明|解释|备注|注释|反思|上下文|历史|语言|类型|编号|序号|策略|意图).*"
     r"|notes?|steps?|cot|summary|步骤|总结|input|user(?:s?question|query)|.*type|\w{0,9}id|lang|plan|angle|aspect|focus"
     r"|perspective|intent|topic|title|model|count|total|status"
@@ -26,13 +28,15 @@ _NO_QUERY: Final = re.compile(r"respon[sc]es?|reply|replies|errors?|messages?|�
 
 _NAMES: Final = (
     re.compile(
-        r".*(?:rewrit|rewrote|rephras|reformul|standalone|selfcontained|condensed|paraphras)"
+        r".*(?:rewrit|rewrote|rephras|reformul|standalone|selfcontained|condensed|paraphras"
+        r"|contextuali[sz]ed)"
         r"\w{0,6}(?:search|standalone)?(?:query|question|text|version)?\d*"
         r"|(?:被?(?:改写|重写|独立|完整|优化)(?:之?后)?的?)(?:完整|独立|检索)?"
         r"(?:问题|查询|问句|句子|检索词|结果|内容|文本|版本)?"
     ),
     re.compile(
-        r"(?:search|final|new|sub|alternative|improved|optimi[sz]ed|standalone)?"
+        r"(?:search|final|new|sub|alternative|improved|optimi[sz]ed|standalone"
+        r"|contextual|historyaware|resolved|complete)?"
         r"(?:query|question)(?:text)?\d*|search"
         r"|(?:子|新|最终|检索|搜索|查询)?的?(?:问题|查询|问句|问法|检索词|检索语句|检索)"
     ),
@@ -90,16 +94,16 @@ def listed(value: Any, depth: int = 0) -> list[str]:
     ['a', 'b']
     """
     if isinstance(value, list):
-        return [text for item in value for text in _item(item, depth + 1)]
+        return _items(value, depth + 1)
     if not isinstance(value, dict) or depth > _DEEPEST:
         return []
     told = {key: found for key, found in _told(value).items() if not _ANSWER.fullmatch(key)}
     named = [found for key, found in told.items() if _LISTS.fullmatch(key)]
     below = [found for found in told.values() if isinstance(found, list | dict)]
-    wanted = (listed(found, depth + 1) or spread(found) for found in named)
+    wanted = (_under_list_key(found, depth + 1) for found in named)
     others = (listed(found, depth + 1) for found in below)
     numbered = [found for key, found in told.items() if _NUMBERED.fullmatch(key)]
-    return next(filter(None, chain(wanted, others)), _texts(numbered))
+    return next(filter(None, chain(wanted, others)), _items(numbered, depth + 1))
 
 
 def named_list(value: Any, names: re.Pattern[str], depth: int = 0) -> list[str]:
@@ -111,7 +115,7 @@ def named_list(value: Any, names: re.Pattern[str], depth: int = 0) -> list[str]:
     if not isinstance(value, dict) or depth > _DEEPEST:
         return []
     told = _told(value)
-    named = (listed(found, depth + 1) for found in _named(told, (names,)))
+    named = (listed(found, depth + 1) or _lines(found) for found in _named(told, (names,)))
     below = (named_list(found, names, depth + 1) for found in told.values())
     return next(filter(None, chain(named, below)), [])
 
@@ -160,6 +164,27 @@ def _text(found: Any, depth: int) -> str | None:
     return only_text(found, depth + 1) if text is None else text
 
 
+def _items(values: Iterable[Any], depth: int) -> list[str]:
+    return [text for item in values for text in _item(item, depth)]
+
+
+def _under_list_key(found: Any, depth: int) -> list[str]:
+    texts = listed(found, depth) or _lines(found) or spread(found)
+    if texts or not isinstance(found, dict) or depth > _DEEPEST:
+        return texts
+    return _items(_told(found).values(), depth + 1)
+
+
+def _lines(found: Any) -> list[str]:
+    """Return the lines of a text that should have been a list, if it has several."""
+    lines = found.splitlines() if isinstance(found, str) else []
+    lines = [line.strip() for line in lines if line.strip()]
+    marked = [line for line in lines if unmarked(line)[1]]
+    # Above marked lines stands what announces them.
+    lines = marked if len(marked) > 1 else lines
+    return lines if len(lines) > 1 else []
+
+
 def _item(item: Any, depth: int) -> list[str]:
     if isinstance(item, list) and depth <= _DEEPEST:
         return listed(item, depth + 1)
@@ -173,5 +198,11 @@ def _item(item: Any, depth: int) -> list[str]:
 
 def _texts(values: Any) -> list[str]:
     found = [value for value in values if isinstance(value, str)]
-    parts = [" ".join(part.split()) for text in found for part in _NEXT_QUESTION.split(text)]
+    parts = [" ".join(part.split()) for text in found for part in _parts(text)]
     return [part for part in parts if part]
+
+
+def _parts(text: str) -> list[str]:
+    lines = _lines(text)
+    is_list = sum(unmarked(line)[1] for line in lines) > 1
+    return lines if is_list else _NEXT_QUESTION.split(text)

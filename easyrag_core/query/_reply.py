@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from easyrag_core.query._chat_template import answer_turn
+from easyrag_core.query._chat_template import answer_turn, begins_line
 from easyrag_core.query._json_text import repaired_json
 from easyrag_core.query.history import text_key
 
@@ -20,6 +20,7 @@ __all__ = [
     "read_json",
     "unlabelled",
     "unmarked",
+    "unmarked_alone",
     "unquoted",
     "visible_text",
 ]
@@ -149,6 +150,7 @@ _NUMBER: Final = (
     rf"|{_CHINESE_NUMBER}\s*[、.．:：](?!{_CHINESE_NUMBER}[^、.．:：])\s*"
     r"|(?:[a-hA-H]|[ivx]{1,4})\.?[)）]\s*|[ivx]{1,4}\.\s+"
 )
+_STEP: Final = re.compile(rf"step\s|第\s?(?:\d{{1,2}}|{_CHINESE_NUMBER})\s?步", re.IGNORECASE)
 _LONGEST_MARK: Final = 100
 _MARKER: Final = re.compile(rf"\s*(?:{_BULLET}|{_CHECKBOX}|{_NUMBER})", re.IGNORECASE)
 
@@ -178,7 +180,7 @@ def visible_text(reply: str, said: str = "") -> str:
     """
     text = _without_reasoning(_INVISIBLE.sub("", _FINAL_CHANNEL.split(reply)[-1]), said)
     # A turn may begin inside a block of reasoning, or behind it.
-    return _without_reasoning(answer_turn(text), said).strip()
+    return _without_reasoning(answer_turn(text, said), said).strip()
 
 
 def _without_reasoning(text: str, said: str) -> str:
@@ -208,12 +210,8 @@ def _tags(text: str, said: str) -> list[re.Match[str]]:
     return [
         tag
         for tag in tags
-        if tag.start() < closed or tag[0].casefold() not in asked or _begins_line(text, tag.start())
+        if tag.start() < closed or tag[0].casefold() not in asked or begins_line(text, tag.start())
     ]
-
-
-def _begins_line(text: str, at: int) -> bool:
-    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
 
 
 def fenced(text: str) -> str:
@@ -294,6 +292,26 @@ def unmarked(line: str) -> tuple[str, bool]:
             break
         text, marked = text[found.end() :].strip(), True
     return text, marked
+
+
+def unmarked_alone(line: str, said: str) -> str:
+    """Remove the mark of a text that is no item of a list, unless it belongs to the text.
+
+    Args:
+        line: The one query of a reply.
+        said: What the user said: a mark from there is a part of the query.
+
+    Returns:
+        The rest; a step stays a step.
+
+    >>> unmarked_alone("1. Redis price", "price?"), unmarked_alone("Step 2: Redis", "price?")
+    ('Redis price', 'Step 2: Redis')
+    """
+    found = _MARKER.match(line, 0, _LONGEST_MARK)
+    mark = found[0].strip(" \t.。:：、") if found else ""
+    # A bare number or sign stands in too many texts.
+    is_said = len(mark) > 1 and not mark.isdecimal() and mark.casefold() in said.casefold()
+    return line if is_said or _STEP.match(line) else unmarked(line)[0]
 
 
 def unquoted(text: str, said: str = "") -> str:

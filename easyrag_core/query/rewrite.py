@@ -18,6 +18,7 @@ from easyrag_core.query._reply import (
     read_json,
     unlabelled,
     unmarked,
+    unmarked_alone,
     unquoted,
     visible_text,
 )
@@ -248,7 +249,9 @@ def query_in(reply: str, said: str = "") -> str:
     lines = [line for line in lines if not is_heading(line)] or lines
     labelled = next((at for at, line in enumerate(lines) if has_label(line)), 0)
     paragraph = _first_paragraph(lines[labelled:])
-    query = unquoted(unmarked(unquoted(paragraph, said))[0], said)
+    query = unquoted(paragraph, said)
+    is_list = sum(unmarked(line)[1] for line in lines) > 1
+    query = unquoted(unmarked(query)[0] if is_list else unmarked_alone(query, said), said)
     aside = _ASIDE.search(query)
     if aside is None or ((key := text_key(aside[1])) and key in text_key(said)):
         # What the user put in brackets narrows the question.

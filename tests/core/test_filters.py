@@ -387,6 +387,21 @@ REVERSED = [
     f"排除：{YEAR}",
     f"{YEAR} OR {KIND}",
     f"not({YEAR})",
+    f'{{"not": {{"or": [{YEAR}]}}}}',
+    f'{{"should": [{YEAR}]}}',
+    f'{{"optional": [{YEAR}]}}',
+    f'{{"and_not_filters": [{YEAR}]}}',
+    f'{{"排除条件": [{YEAR}]}}',
+    f'{{"or": [{YEAR}], "any": [{KIND}]}}',
+    f'A 5" disk, "a" or "b". NOT {YEAR}',
+    "not {field: 'year', operator: 'eq', value: 2020}",
+    f"[{YEAR}] or [{KIND}]",
+]
+BRACKETS = ["a] or [b", "a] or [[b", 'not {"x": 1}']
+NAMED = [
+    *("criteria", "constraints", "filter_conditions", "search_conditions", "condition_list"),
+    *("query_filters", "metadata_conditions", "filter_criteria", "must_conditions", "restrictions"),
+    *("提取结果", "限制条件", "过滤器", "元数据过滤条件", "提取的条件", "约束条件", "条件列表"),
 ]
 
 
@@ -416,6 +431,12 @@ def test_no_condition_is_taken_out_of_its_group(reply):
         (f'{{"must": [{YEAR}, {KIND}], "must_not": [{YEAR}]}}', 1),
         (f'{{"conditions": [{YEAR}, {KIND}, {{"or": [{YEAR}, {KIND}]}}]}}', 2),
         (f'{{"conditions": [{YEAR}, {KIND}], "排除": [{KIND}]}}', 1),
+        *((f'{{"{key}": [{YEAR}, {KIND}]}}', 0) for key in NAMED),
+        (f'[{{"or": [{YEAR}]}}, {{"any_of": {KIND}}}]', 0),
+        (f'[{{"operator": "or", "conditions": [{YEAR}]}}, {{"或": [{KIND}]}}]', 0),
+        (f"[{YEAR}, {KIND}]\nNote: given without {{placeholders}}.", 0),
+        (f"Fields not [listed] are ignored. See [1] or [2].\n[{YEAR}, {KIND}]", 0),
+        *((f"[{YEAR}, {KIND}, {YEAR.replace('2020', json.dumps(text))}]", 1) for text in BRACKETS),
     ],
 )
 def test_what_must_hold_together_is_kept(reply, dropped):
@@ -542,6 +563,13 @@ MOMENTS = [
     ("2024-01-05 18:00", "2024-01-05T18:00:00"),
     ("2024/1/5 8:05 UTC", "2024-01-05T08:05:00+00:00"),
     ("2024年1月5日 18：30", "2024-01-05T18:30:00"),
+    ("2024年1月5日 10时", "2024-01-05T10:00:00"),
+    ("2024年1月5日 10点30分", "2024-01-05T10:30:00"),
+    ("2024年1月5日10点30分", "2024-01-05T10:30:00"),
+    ("2024年1月5日 9时5分7秒", "2024-01-05T09:05:07"),
+    ("2024-01-05 10:00:00 PM", "2024-01-05T22:00:00"),
+    ("2024-01-05 12:30 pm", "2024-01-05T12:30:00"),
+    ("2024-01-05 9:05 a.m. UTC", "2024-01-05T09:05:00+00:00"),
     ("2024-01-05T18:00:00.250Z", "2024-01-05T18:00:00.250000+00:00"),
     ("2024-01-05T18:00:00 +0800", "2024-01-05T18:00:00+08:00"),
 ]
@@ -576,7 +604,9 @@ def test_a_time_of_day_is_no_equality(operator):
         assert POLICY.check([raw]).conditions == (Condition("issued", operator, day),)
 
 
-@pytest.mark.parametrize("tail", [" 6pm", "T25:00:00", " evening", " 18:00 somewhere", "T18:00X"])
+@pytest.mark.parametrize(
+    "tail", [" 6pm", "T25:00:00", " evening", " 18:00 somewhere", "T18:00X", " 13:00 PM", " 25时"]
+)
 @pytest.mark.parametrize("operator", ["gt", "lt", "eq", "in"])
 def test_a_time_of_day_that_cannot_be_read_is_told(operator, tail):
     """What stands behind a day is never cut off in silence."""

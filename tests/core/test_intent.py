@@ -520,6 +520,52 @@ def test_a_name_among_words_that_only_choose_is_an_answer(reply, chosen):
     assert TRIP.read(reply) == (chosen,)
 
 
+def asked_of(*labels):
+    return Clarification("x?", tuple(IntentOption(label, label) for label in labels))
+
+
+TEAMS = ("HR", "IT", "Finance / Booking")
+DEEDS = ("Delete account", "Cancel order", "Do not disturb")
+LEAVE = ("HR / Annual leave", "Finance / Travel")
+CHINESE = ("人事 / 年假", "取消订单", "非全日制用工")
+
+
+@pytest.mark.parametrize(
+    ("labels", "reply", "at"),
+    [
+        *((TEAMS, text, 1) for text in ("it's IT", "I think it's it", "IT dept please", "IT team")),
+        *((TEAMS, text, 2) for text in ("booking of finance", "booking in finance")),
+        *((TEAMS, text, 0) for text in ("let's do HR", "HR department", "could be HR")),
+        *((DEEDS, text, 0) for text in ("delete", "delete account please", "account")),
+        *((DEEDS, text, 1) for text in ("cancel", "I want cancel order")),
+        *((DEEDS, text, 2) for text in ("not disturb", "do not disturb please")),
+        *((CHINESE, text, 0) for text in ("人事的年假", "年假，人事的", "我问的是人事的年假")),
+        *((CHINESE, text, 1) for text in ("取消", "取消订单吧")),
+        *((CHINESE, text, 2) for text in ("非全日制", "非全日制用工")),
+        *((LEAVE, text, 0) for text in ("how about annual leave", "could be annual leave")),
+        *((LEAVE, text, 0) for text in ("annual leave sounds right", "annual leave would be good")),
+        *((LEAVE, text, 0) for text in ("i'm after annual leave", "annual leave days please")),
+    ],
+)
+def test_a_name_is_understood_in_other_words(labels, reply, at):
+    """Pronouns beside it, its own words behind it, negations and orders that it holds itself."""
+    assert asked_of(*labels).read(reply) == (labels[at],)
+
+
+@pytest.mark.parametrize(
+    ("labels", "reply"),
+    [
+        *((TEAMS, text) for text in ("it's fine", "it sounds good", "it would be good", "not IT")),
+        *((DEEDS, text) for text in ("not", "not delete account", "cancel delete account", "do")),
+        *((CHINESE, text) for text in ("不是年假", "不取消订单", "取消年假", "人事的年假吗")),
+        *((LEAVE, text) for text in ("how annual leave works", "could annual leave")),
+    ],
+)
+def test_other_words_are_no_name(labels, reply):
+    """A pronoun is no department, and what negates or orders elsewhere still does."""
+    assert asked_of(*labels).read(reply) is None
+
+
 def test_a_clarification_goes_over_a_turn():
     """Kept as plain data, read in the next turn, decided for the question asked before."""
     decision = decided("How many?", vpn=1, leave=0.9)

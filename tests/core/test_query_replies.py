@@ -267,6 +267,21 @@ def test_a_tag_that_is_asked_about_is_text():
     assert parse_decomposition(reply, query).rewrite == line
 
 
+@pytest.mark.parametrize("token", ["<|im_start|>", "<|im_end|>", "</s>", "<s>", "[INST]", "<eos>"])
+def test_a_token_that_is_asked_about_is_text(token):
+    """Inside a line and in the question; it begins or ends a turn at the edges and elsewhere."""
+    query, line = f"How to strip {token} tokens?", f"How to strip {token} tokens from output?"
+    assert parse_rewrite(line, query).query == line
+    assert parse_rewrite(f"<|im_start|>assistant\n{line}<|im_end|>", query).query == line
+    assert parse_rewrite(f"{line} {token}", query).query == line
+    rest = [line, "Strip special tokens"]
+    assert parse_queries("\n".join(f"- {text}" for text in rest), query) == [query, *rest]
+    assert parse_queries(json.dumps({"queries": rest}), query) == [query, *rest]
+    reply = json.dumps({"rewrite": line, "questions": [line]})
+    assert parse_decomposition(reply, query).rewrite == line
+    assert token not in parse_rewrite(line, "How to strip tokens?").query
+
+
 def test_brackets_of_the_question_stay():
     """A year behind a title in quotes is no remark when the user wrote it."""
     query = 'Who wrote "Attention Is All You Need" (2017)?'

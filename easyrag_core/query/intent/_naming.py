@@ -23,13 +23,25 @@ _WORDS: Final = frozenset(
     must option topic choice answer number category item part section one ones thing things stuff
     related asking asked ask talking looking question hi hello hey here""".split()  # noqa: SIM905
 )
+# Said behind a name alone: before it they would be about something else.
+_WORDS_BEHIND: Final = frozenset(("sounds", "good", "great", "fine", "dept", "department", "team"))
+_LEAD: Final = re.compile(
+    r"\b(?:how about|(?:could|might|may|would) be|(?:let's|let us|i'll|i'd) do"
+    r"|(?:i'm|i am) after)\b"
+)
+# Behind a name that is a pronoun too: "it sounds good" names no department.
+_VERBS: Final = frozenset(("is", "are", "was", "be", "would", "should", "must", "sounds"))
 # Turn a name into its opposite, or into what is asked or ordered.
 _TURNS: Final = frozenset(
     """not no none never neither nor non except excluding exclude but without unlike besides other
-    others else anything everything nothing rather instead avoid skip wrong never cannot cant dont
-    isnt ain't cancel cancels cancelled canceled delete deleted remove removed stop ignore who whom
+    others else anything everything nothing rather instead wrong never cannot cant dont
+    isnt ain't who whom
     whose what which when where why how can could does do did will shall may might has have had
     or""".split()  # noqa: SIM905
+)
+_ORDERS: Final = frozenset(
+    """cancel cancels cancelled canceled delete deleted remove removed stop ignore avoid
+    skip""".split()  # noqa: SIM905
 )
 _BEFORE_ZH: Final = re.compile(
     r"(?:嗯|哦|噢|好的?|那|对|没错|是的?|就是?|我|想|要|需要|问|询问|咨询|了解|知道|看看?|查查?|选项?择?|说|指|讲|的|应该"
@@ -40,8 +52,9 @@ _AFTER_ZH: Final = re.compile(
     r"|类|问题|事情?|内容|部分|选项|主题|话题|规定|谢了|是|对|没错)*"
 )
 _TURNS_ZH: Final = re.compile(
-    r"[不没非无别勿莫否除谁哪吗么几怎]|以外|之外|外的|取消|撤销|删除|拒绝|什么|如何|为何|多少|何时|是否|能否|可否|还是|或"
+    r"[不没非无别勿莫否除谁哪吗么几怎]|以外|之外|外的|什么|如何|为何|多少|何时|是否|能否|可否|还是|或"
 )
+_ORDERS_ZH: Final = re.compile(r"取消|撤销|删除|拒绝")
 _LONGEST_TAIL: Final = 4
 
 
@@ -63,15 +76,11 @@ def names(name: str, reply: str, label: str) -> bool:
     """
     if len(reply) > len(name) + _MORE_THAN_A_NAME:
         return False
-    found = re.search(_bordered(name), reply)
-    if found is None:
-        return False
-    own = set(_TOKEN.findall(label))
-    # "No, travel" corrects the one who asked; "no travel" does not.
-    before = re.sub(r"\A(?:no|nope|不是?|不对)\s{0,9}[,，.。;；]", "", reply[: found.start()])
-    tokens = _TOKEN.findall(before)
-    return all(token in own or _is_filler(token, _BEFORE_ZH) for token in tokens) and _is_tail(
-        _TOKEN.findall(reply[found.end() :])
+    own = frozenset(_TOKEN.findall(label))
+    return any(
+        _is_lead(reply[: found.start()], own, is_word=name in _WORDS)
+        and _is_tail(_TOKEN.findall(reply[found.end() :]), own, is_word=name in _WORDS)
+        for found in re.finditer(_bordered(name), reply)
     )
 
 
@@ -82,16 +91,18 @@ def is_part_of(reply: str, name: str) -> bool:
     [True, False, False]
     """
     tokens = _TOKEN.findall(reply)
-    fills = [_is_filler(token, _BEFORE_ZH) or _is_filler(token, _AFTER_ZH) for token in tokens]
-    if len(reply) < 2 or all(fills) or any(map(_turns, tokens)):
+    # A negation or an order in the name is the option's own; alone a negation says nothing.
+    if len(reply) < 2 or all(
+        _is_filler(t, _BEFORE_ZH) or _is_filler(t, _AFTER_ZH) or _negates(t) for t in tokens
+    ):
         return False
     return re.search(_bordered(reply), name) is not None
 
 
 def _bordered(name: str) -> str:
-    """Latin words have borders, Chinese ones do not."""
-    start = rf"(?<!{_EDGE})" if re.match(_EDGE, name) else ""
-    end = rf"(?!{_EDGE})" if re.match(_EDGE, name[-1:]) else ""
+    """Latin words have borders, Chinese ones do not; "it's" is no "it"."""
+    start = rf"(?<!{_EDGE})(?<!{_EDGE}')" if re.match(_EDGE, name) else ""
+    end = rf"(?!'?{_EDGE})" if re.match(_EDGE, name[-1:]) else ""
     return start + re.escape(name) + end
 
 
@@ -99,16 +110,42 @@ def _is_filler(token: str, chinese: re.Pattern[str]) -> bool:
     return token in _WORDS or chinese.fullmatch(token) is not None
 
 
+def _is_own(token: str, own: frozenset[str], chinese: re.Pattern[str]) -> bool:
+    """Whether it is a word of the option, if Chinese with fillers attached: "人事的"."""
+    rests = (token.replace(word, "", 1) for word in own if word in token and not word.isascii())
+    return token in own or any(map(chinese.fullmatch, rests))
+
+
+def _negates(token: str) -> bool:
+    """Whether a token only negates or asks."""
+    return token in _TURNS or token.endswith("n't") or _TURNS_ZH.fullmatch(token) is not None
+
+
 def _turns(token: str) -> bool:
-    return token in _TURNS or token.endswith("n't") or _TURNS_ZH.search(token) is not None
+    turns_zh = _TURNS_ZH.search(token) or _ORDERS_ZH.search(token)
+    return _negates(token) or token in _ORDERS or turns_zh is not None
 
 
-def _is_tail(tokens: list[str]) -> bool:
-    """Whether fillers follow, or one word more: "travel expenses", "年假规定"."""
-    if any(map(_turns, tokens)):
+def _is_lead(before: str, own: frozenset[str], *, is_word: bool) -> bool:
+    """Whether fillers and the option's own words stand before its name."""
+    # "No, travel" corrects the one who asked; "no travel" does not.
+    before = re.sub(r"\A(?:no|nope|不是?|不对)\s{0,9}[,，.。;；]", "", before)
+    before = before if is_word else _LEAD.sub(" ", before)
+    return all(
+        _is_own(token, own, _BEFORE_ZH) or _is_filler(token, _BEFORE_ZH)
+        for token in _TOKEN.findall(before)
+    )
+
+
+def _is_tail(tokens: list[str], own: frozenset[str], *, is_word: bool) -> bool:
+    """Whether fillers follow, maybe behind one word more: "travel expenses", "年假规定"."""
+    tokens = [token for token in tokens if not _is_own(token, own, _AFTER_ZH)]
+    if any(map(_turns, tokens)) or (is_word and not _VERBS.isdisjoint(tokens[:1])):
         return False
-    others = [token for token in tokens if not _is_filler(token, _AFTER_ZH)]
+    others = [
+        token for token in tokens if token not in _WORDS_BEHIND and not _is_filler(token, _AFTER_ZH)
+    ]
     if not others:
         return True
     is_short = others[0].isascii() or len(others[0]) <= _LONGEST_TAIL
-    return len(tokens) == 1 and is_short
+    return others == tokens[:1] and is_short

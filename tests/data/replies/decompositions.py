@@ -59,6 +59,16 @@ DECOMPOSED = [
         "What are Redis and Kafka?",
         ("What are Redis and Kafka?",),
     ),
+    (
+        '{"rewrite": "Redis and Kafka?", "questions": "1. What is Redis?\\n2. What is Kafka?"}',
+        "Redis and Kafka?",
+        ("What is Redis?", "What is Kafka?"),
+    ),
+    (
+        '{"rewrite": "Redis and Kafka?", "questions": {"1": {"question": "Redis?"}, "2": {"question": "Kafka?"}}}',
+        "Redis and Kafka?",
+        ("Redis?", "Kafka?"),
+    ),
 ]
 
 REJECTED = [

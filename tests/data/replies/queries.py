@@ -3,6 +3,8 @@
 Each row: name, query, reply, and all that comes back with a count of 4, the query first.
 """
 
+import json
+
 Q = "How do I deploy it?"
 A, B, C = "What are the deployment steps?", "How to install the service?", "Deployment guide"
 ZQ = "怎么请年假"
@@ -144,6 +146,18 @@ ENGLISH = [
     ("wrong language once", f"{A}\n如何安装服务", [A]),
     ("marks alone", "1.\n2.\n-", []),
     ("none", "None", []),
+    ("json, contextualized_queries", f'{{"contextualized_queries": ["{A}", "{B}"]}}', [A, B]),
+    ("json, contextual items", f'[{{"contextual_query": "{A}"}}, {{"context": "x", "resolved_query": "{B}"}}]', [A, B]),
+    ("json, numbered text", json.dumps({"queries": f"1. {A}\n2. {B}\n3. {C}"}), [A, B, C]),
+    ("json, text of bullets", json.dumps({"queries": f"Here:\n- {A}\n- {C}"}), [A, C]),
+    ("json, text of lines", json.dumps({"search_queries": f"{C}\n{A}"}), [C, A]),
+    ("json, list of one numbered text", json.dumps([f"1. {C}\n2. {A}\n3. {B}"]), [C, A, B]),
+    ("json, list of one text", json.dumps(["Deployment\nguide"]), [C]),
+    ("json, object of objects", json.dumps({"query_1": {"text": A}, "query_2": {"text": B}}), [A, B]),
+    ("json, texts and objects", json.dumps({"query_1": A, "query_2": {"text": B, "why": "x"}}), [A, B]),
+    ("json, numbers over objects", json.dumps({"1": {"query": A}, "2": {"query": B}}), [A, B]),
+    ("json, queries over objects", json.dumps({"queries": {"1": {"query": A}, "2": {"query": B}}}), [A, B]),
+    ("json, words over objects", json.dumps({"queries": {"first": {"query": A}, "other": {"query": B}}}), [A, B]),
 ]
 
 CHINESE = [

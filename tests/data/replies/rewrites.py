@@ -190,6 +190,48 @@ USED = [
     ("number of the text", Q_ZH, "2024 年 Redis 支持哪些数据类型？", "2024 年 Redis 支持哪些数据类型？"),
     ("two lines", Q_EN, "Which data types\ndoes Redis support?", R_EN),
     ("not a refusal", "为什么登录不了它？", "无法登录 Redis 的原因是什么？", "无法登录 Redis 的原因是什么？"),
+    # Keys that speak of the context
+    *(
+        (f"json, {key}", Q_EN, f'{{"{key}": "{R_EN}"}}', R_EN)
+        for key in (
+            *("contextualized_question", "contextualised query", "contextual_query"),
+            *("decontextualized", "decontextualized_query", "history_aware_question"),
+            *("resolved_question", "complete_query"),
+        )
+    ),
+    (
+        "json, context beside it",
+        Q_EN,
+        f'{{"context": "Redis", "contextual_question": "{R_EN}", "completed": "yes"}}',
+        R_EN,
+    ),
+    # A mark that belongs to the query
+    *(
+        (f"mark of the text, {said}", said, reply, reply)
+        for said, reply in (
+            ("What about step 2 of onboarding?", "Step 2: onboarding laptop"),
+            ("And the next onboarding step?", "Step 2: onboarding laptop"),
+            ("What does clause (iv) of onboarding say?", "(iv) of the onboarding contract"),
+            ("What does [a] mean in onboarding?", "[a] in the onboarding process"),
+            ("What does 1/2 mean in onboarding?", "1/2: ratio for onboarding"),
+            ("入职第一步领什么", "第一步：入职领电脑"),
+        )
+    ),
+    ("mark of no text", "What does (iv) of onboarding say?", "(a) onboarding", "onboarding"),
+    ("steps", "How is onboarding done?", "Step 1: onboarding\nStep 2: laptop", "onboarding"),
+    ("number said", "What are the 2 onboarding steps?", "2. onboarding", "onboarding"),
+    # A name of one letter, and a department in small letters
+    *(
+        (f"one letter, {said}", said, reply, reply)
+        for said, reply in (
+            ("what is R?", "What is R in statistics?"),
+            ("What about x?", "How do I solve for x?"),
+            ('what is f"{x!r}"', 'What does f"{x!r}" mean in Python?'),
+            ("how to compare a<b and c>d", "How to compare a<b and c>d in code?"),
+            ("What is the it support desk?", "it support desk contact"),
+            ("Which it services are there?", "it services overview"),
+        )
+    ),
 ]
 
 REFUSED = [
@@ -268,4 +310,7 @@ REFUSED = [
     ("drift", Q_EN, "Best pizza places near the beach tonight", "drift"),
     ("drift, short answer", Q_EN, "Strings, hashes, bitmaps", "drift"),
     ("drift zh", Q_ZH, "今天北京天气预报", "drift"),
+    ("they support", Q_EN, "They support Redis data types", "answer"),
+    ("it supports", Q_EN, "It supports Redis data types", "answer"),
+    ("drift, letter", Q_EN, "How do I solve for x?", "drift"),
 ]
