@@ -111,7 +111,7 @@ class ThreadedSteps(Steps[C]):
     def __init__(self, open_stream: Callable[[], Iterable[C]], *, name: str) -> None:
         self._ready: deque[Step[C]] = deque()
         self._changed = threading.Condition()
-        self._left = False
+        self._left = self._begun = False
         context = contextvars.copy_context()
         threading.Thread(
             target=context.run, args=(self._read, open_stream), name=f"model {name}", daemon=True
@@ -124,6 +124,7 @@ class ThreadedSteps(Steps[C]):
             if not self._changed.wait_for(lambda: self._ready, limit):
                 return Late()
             step = self._ready.popleft()
+            self._begun = True
             self._changed.notify()
         return step
 
@@ -146,6 +147,8 @@ class ThreadedSteps(Steps[C]):
             if not self._left:
                 self._ready.append(step)
                 self._changed.notify()
+                # Who reads on at once keeps the first chunk from whoever waits for it.
+                self._changed.wait_for(lambda: self._left or self._begun)
             return not self._left
 
 
