@@ -16,7 +16,6 @@ __all__ = [
     "as_documents",
     "documents_of_texts",
     "given_documents",
-    "given_query",
     "is_listing",
 ]
 
@@ -33,23 +32,6 @@ class AnswerError(InvalidParameterError, TypeError):
 def is_listing(value: object) -> TypeGuard[Iterable[Any]]:
     """Tell whether a value is a list, tuple, generator or the like: items in an order."""
     return isinstance(value, Iterable) and not isinstance(value, _NO_LISTING)
-
-
-def given_query(query: object) -> str:
-    """Return a retriever's query, which a chain may have made into anything.
-
-    Args:
-        query: What was asked.
-
-    Returns:
-        The same text.
-
-    Raises:
-        InvalidParameterError: It is no text.
-    """
-    if not isinstance(query, str):
-        raise InvalidParameterError("query", query, "give a text")
-    return query
 
 
 def given_documents(documents: Iterable[Document], *, name: str = "documents") -> list[Document]:

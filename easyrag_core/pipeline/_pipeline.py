@@ -15,6 +15,7 @@ from easyrag_core.errors import (
     InvalidParameterError,
     check_choice,
     check_count,
+    check_text,
     check_timeout,
 )
 from easyrag_core.pipeline._channels import (
@@ -237,8 +238,7 @@ class RetrievalPipeline(Generic[T]):
         self, query: str, k: int | None
     ) -> Generator[_Step[T], ChannelOutcome[list[T]], PipelineResult[T]]:
         """All that a run is, but for the waiting."""
-        if not isinstance(query, str):
-            raise InvalidParameterError("query", query, "give a text")
+        check_text("query", query)
         wanted = self._k if k is None else check_count("k", k)
         report = Report(self._items, self._on_event, query, wanted)
         try:

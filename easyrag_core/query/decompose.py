@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import check_count, check_text
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_rewrite
 from easyrag_core.query._json_queries import named_list
@@ -216,8 +216,7 @@ def split_questions(question: str, *, max_questions: int = 4) -> list[str]:
     >>> split_questions("年假有几天？怎么申请？"), split_questions("see http://a.b/?x=1;y")
     (['年假有几天？', '怎么申请？'], ['see http://a.b/?x=1;y'])
     """
-    if not isinstance(question, str):
-        raise InvalidParameterError("question", question, "give a text")
+    check_text("question", question)
     check_count("max_questions", max_questions, minimum=1)
     pieces = [piece.strip().rstrip(";；。").rstrip() for piece in _QUESTION_END.split(question)]
     parts = distinct_queries(piece for piece in pieces if any(map(str.isalnum, piece)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import check_count, check_text
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_query, longest_query
 from easyrag_core.query._json_queries import listed, spread
@@ -157,8 +157,7 @@ def parse_queries(
     ['Explain A', 'What is A?', 'How is A?']
     """
     check_count("count", count, minimum=1)
-    if not isinstance(query, str):
-        raise InvalidParameterError("query", query, "give a text")
+    check_text("query", query)
     texts = texts_in(reply, query)
     good = [found for found in texts if fault_of_query(found, query) is None]
     if not good and count > 1:

@@ -6,7 +6,13 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from easyrag_core.errors import InvalidParameterError, check_choice, check_count, check_number
+from easyrag_core.errors import (
+    InvalidParameterError,
+    check_choice,
+    check_count,
+    check_number,
+    check_text,
+)
 from easyrag_core.query.prompts import Message
 
 if TYPE_CHECKING:
@@ -155,8 +161,7 @@ class HistoryBlend:
         Raises:
             InvalidParameterError: The question is no text, or the history holds no messages.
         """
-        if not isinstance(question, str):
-            raise InvalidParameterError("question", question, "give a text")
+        check_text("question", question)
         queries = [WeightedQuery(question)]
         if rewrite and self.rewrite_weight > 0 and text_key(rewrite) != text_key(question):
             queries.append(WeightedQuery(rewrite, float(self.rewrite_weight), "rewrite"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from easyrag_core.errors import InvalidParameterError
+from easyrag_core.errors import InvalidParameterError, check_text
 
 if TYPE_CHECKING:
     from easyrag_core.query._scripts import Language
@@ -39,8 +39,7 @@ class Message:
     def __post_init__(self) -> None:
         """Refuse what is no text: `None` must not end up in a prompt as a word."""
         for name in ("role", "content"):
-            if not isinstance(getattr(self, name), str):
-                raise InvalidParameterError(name, getattr(self, name), "give a text")
+            check_text(name, getattr(self, name))
 
 
 def quoted(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import check_count, check_text
 from easyrag_core.query._degradation import report_degradation
 from easyrag_core.query._guards import fault_of_rewrite
 from easyrag_core.query._json_queries import named_text, only_text
@@ -90,8 +90,7 @@ def needs_rewrite(
     >>> needs_rewrite("And its price?", [])
     False
     """
-    if not isinstance(question, str):
-        raise InvalidParameterError("question", question, "give a text")
+    check_text("question", question)
     if not question.strip() or is_small_talk(question):
         return False
     window = history_window(history, question, history_turns=history_turns)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from easyrag_core.errors import InvalidParameterError, check_number
+from easyrag_core.errors import InvalidParameterError, check_number, check_text
 from easyrag_core.query._scripts import CJK
 
 __all__ = ["Term", "TermMap", "TermMatch"]
@@ -139,8 +139,7 @@ class TermMap:
         Raises:
             InvalidParameterError: It is no text.
         """
-        if not isinstance(text, str):
-            raise InvalidParameterError("text", text, "give a text")
+        check_text("text", text)
         found = self._settled(text)
         return [] if found and self._settled(_mapped(text, found)[0]) else found
 

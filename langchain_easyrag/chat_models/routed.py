@@ -326,7 +326,7 @@ class RoutedChatModel(ConfiguredChatModel):
         runs = runs_in(run_manager) if self._runs is None else self._runs
         settings = {**self._defaults, **given}
         request = Request.of(messages, stop or self.stop, settings, runs)
-        known = frozenset().union(*(each.capabilities for each in self._router.candidates))
+        known = self._router.capabilities
         return request, {"wants": wanted(messages, given, known), "model": given.get("model")}
 
     def _part(

@@ -147,7 +147,7 @@ class RoutedStructuredOutput(RunnableSerializable[LanguageModelInput, Any]):
     ) -> tuple[_ObjectRequest, dict[str, Any]]:
         """Make the request, and say whom it may go to."""
         messages = _given(asked)
-        known = frozenset().union(*(each.capabilities for each in self.router.candidates))
+        known = self.router.capabilities
         wants = wanted(messages, given, known) | {"structured_output"}
         settings = {name: value for name, value in given.items() if name not in {"wants", "model"}}
         request = _ObjectRequest(messages, ChildRuns(config, {}), settings, self.forms)

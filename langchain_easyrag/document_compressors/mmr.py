@@ -21,8 +21,9 @@ from easyrag_core import (
     lexical_vectors,
     maximal_marginal_relevance,
 )
+from easyrag_core.errors import check_text
 from langchain_easyrag._convert import facts_of, given_score, with_facts
-from langchain_easyrag._given import given_documents, given_query
+from langchain_easyrag._given import given_documents
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag._vectors import (
     Vector,
@@ -156,7 +157,7 @@ class MMRCompressor(BaseDocumentCompressor):
 
     def _candidates(self, documents: Sequence[Document], query: str) -> _Candidates:
         """Gather what is known without a model, and what the model is to be asked."""
-        documents, query = _distinct(given_documents(documents)), given_query(query).strip()
+        documents, query = _distinct(given_documents(documents)), check_text("query", query).strip()
         found = [self._own_vector(document) for document in documents]
         lookups = [
             stored_id(document) if vector is None else None

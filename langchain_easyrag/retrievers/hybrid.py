@@ -14,12 +14,12 @@ from pydantic import Field, InstanceOf
 from typing_extensions import override
 
 from easyrag_core import HybridConfig, HybridIndex, InvalidParameterError
-from easyrag_core.errors import check_count, check_texts
+from easyrag_core.errors import check_count, check_text, check_texts
 from langchain_easyrag._convert import (
     chunks_of_documents,
     documents_of_stored,
 )
-from langchain_easyrag._given import documents_of_texts, given_query
+from langchain_easyrag._given import documents_of_texts
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._hybrid_search import HybridSearch
@@ -314,7 +314,7 @@ class HybridRetriever(ParentRetriever):
 
     def _search(self, query: str, k: int | None, config: RunnableConfig) -> HybridSearch:
         return HybridSearch(
-            given_query(query).strip(),
+            check_text("query", query).strip(),
             check_count("k", self.k if k is None else k),
             index=self.index,
             side=self._vector_side,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.retrievers import RetrieverLike  # noqa: TC002 - pydantic reads it
 from typing_extensions import override
 
-from easyrag_core.errors import InvalidParameterError, check_count
-from langchain_easyrag._given import as_documents, given_query
+from easyrag_core.errors import InvalidParameterError, check_count, check_text
+from langchain_easyrag._given import as_documents
 from langchain_easyrag._settings import check_lambda, check_settings
 from langchain_easyrag.document_compressors import MMRCompressor
 from langchain_easyrag.retrievers._by_vector import aby_vector, by_vector
@@ -106,7 +106,7 @@ class MMRRetriever(ParentRetriever):
         compressor = self._compressor(k, lambda_mult)
         size = self._fetch(compressor.k)
         config = child_config(parent_config, run_manager)
-        child = by_vector(self.retriever, given_query(query))
+        child = by_vector(self.retriever, check_text("query", query))
         found = child.invoke(query, config, **request_size(self.retriever, size))
         return compressor.compress_documents(as_documents(found)[:size], query)
 
@@ -123,7 +123,7 @@ class MMRRetriever(ParentRetriever):
         compressor = self._compressor(k, lambda_mult)
         size = self._fetch(compressor.k)
         config = child_config(parent_config, run_manager)
-        child = await aby_vector(self.retriever, given_query(query))
+        child = await aby_vector(self.retriever, check_text("query", query))
         found = await child.ainvoke(query, config, **request_size(self.retriever, size))
         return await compressor.acompress_documents(as_documents(found)[:size], query)
 

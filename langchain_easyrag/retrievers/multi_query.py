@@ -18,9 +18,9 @@ from easyrag_core import (
     parse_queries,
     report_degradation,
 )
-from easyrag_core.errors import check_choice, check_count
+from easyrag_core.errors import check_choice, check_count, check_text
 from easyrag_core.pipeline import NO_LIMIT
-from langchain_easyrag._given import given_query, is_listing
+from langchain_easyrag._given import is_listing
 from langchain_easyrag._settings import check_settings
 from langchain_easyrag.retrievers._children import ParentRetriever, child_config
 from langchain_easyrag.retrievers._queries import QueryItems, queries_pipeline
@@ -195,7 +195,7 @@ class MultiQueryRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted, question = self._wanted(k), given_query(query)
+        wanted, question = self._wanted(k), check_text("query", query)
         config = child_config(parent_config, run_manager, "queries")
         try:
             worded = self.llm_chain.invoke({"question": question}, config)
@@ -214,7 +214,7 @@ class MultiQueryRetriever(ParentRetriever):
         k: int | None = None,
         parent_config: RunnableConfig | None = None,
     ) -> list[Document]:
-        wanted, question = self._wanted(k), given_query(query)
+        wanted, question = self._wanted(k), check_text("query", query)
         config = child_config(parent_config, run_manager, "queries")
         try:
             worded = await self.llm_chain.ainvoke({"question": question}, config)

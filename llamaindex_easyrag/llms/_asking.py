@@ -67,7 +67,7 @@ class Asking(Generic[A]):
 
     def __post_init__(self) -> None:
         """Add what the request needs by itself."""
-        known = frozenset().union(*(each.capabilities for each in self.router.candidates))
+        known = self.router.capabilities
         self.route["wants"] |= self.call.wants(known)
 
     def whole(self) -> A:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from easyrag_core.errors import InvalidParameterError, check_choice
+from easyrag_core.errors import InvalidParameterError, check_choice, check_text
 from easyrag_core.index.analyzer._batches import analyze_all
 from easyrag_core.index.analyzer._characters import CONNECTORS, fold_case, normalize
 from easyrag_core.index.analyzer._numbering import numbered_tokens
@@ -97,10 +97,8 @@ class WordAnalyzer:
         Raises:
             InvalidParameterError: It is no text.
         """
-        given: object = text
-        if not isinstance(given, str):
-            raise InvalidParameterError("text", text, "give a text")
-        return list(chain.from_iterable(map(self._table.__getitem__, self._tokens(text))))
+        found = self._tokens(check_text("text", text))
+        return list(chain.from_iterable(map(self._table.__getitem__, found)))
 
     def _tokens(self, text: str) -> list[str]:
         return tokens(text, connectors=CONNECTORS if self.identifiers else "")

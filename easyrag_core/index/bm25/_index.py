@@ -7,13 +7,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from easyrag_core.errors import (
-    ChunkNotFoundError,
-    InvalidParameterError,
-    check_count,
-    check_text,
-    check_texts,
-)
+from easyrag_core.errors import ChunkNotFoundError, check_count, check_text, check_texts
 from easyrag_core.index._folder import read_folder, write_folder
 from easyrag_core.index.analyzer import StandardAnalyzer, as_analyzer
 from easyrag_core.index.analyzer._reading import query_terms
@@ -286,8 +280,7 @@ class BM25Index:
         return explain(snapshot, self._terms(query), place, params=chosen)
 
     def _terms(self, query: str) -> list[str]:
-        if not isinstance(query, str):
-            raise InvalidParameterError("query", query, "give a text")
+        check_text("query", query)
         return query_terms(self._analyzer, query)
 
     # Keeping

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from easyrag_core.errors import InvalidParameterError, check_count
+from easyrag_core.errors import InvalidParameterError, check_count, check_text
 from easyrag_core.index import BM25Index, BM25Params, StandardAnalyzer
 from easyrag_core.query.intent._node import INTENT_LEVELS, IntentNode, node_from_dict
 
@@ -277,8 +277,7 @@ def _from_rows(rows: list[Any]) -> list[IntentNode]:
             raise InvalidParameterError("rows", row, "give mappings with id and without children")
         id_, parent = row["id"], row.get(_PARENT) or None
         for name, value in (("id", id_), (_PARENT, parent or id_)):
-            if not isinstance(value, str):
-                raise InvalidParameterError(name, value, "give a text")
+            check_text(name, value)
         if id_ in ids:
             raise InvalidParameterError("id", id_, "give every node an id of its own")
         ids.add(id_)
